@@ -3660,10 +3660,10 @@ struct S2A_DOORBELL_ENTRY_9_CTRL : RegName<544> {
   struct S2A_DOORBELL_PORT9_AWADDR_31_28_VALUE : FieldName<S2A_DOORBELL_ENTRY_9_CTRL, 7> { using FieldName::FieldName; };
 };
 struct SCRATCH_REG6 : RegName<545> {
-  struct SCRATCH_REG6 : FieldName<SCRATCH_REG6, 0> { using FieldName::FieldName; };
+  struct SCRATCH_REG6_ : FieldName<SCRATCH_REG6, 0> { using FieldName::FieldName; };
 };
 struct SCRATCH_REG7 : RegName<546> {
-  struct SCRATCH_REG7 : FieldName<SCRATCH_REG7, 0> { using FieldName::FieldName; };
+  struct SCRATCH_REG7_ : FieldName<SCRATCH_REG7, 0> { using FieldName::FieldName; };
 };
 struct SDMA0_CNTL : RegName<547> {
   struct TRAP_ENABLE : FieldName<SDMA0_CNTL, 0> { using FieldName::FieldName; };
