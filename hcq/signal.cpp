@@ -11,14 +11,12 @@ TimelinePoint Timeline::point(uint64_t count) const {
   return {count, signals_[(count >> 32) % kEpochs].va, lo32(count)};
 }
 
-TimelinePoint Timeline::next() {
-  ++last_;
-  if (lo32(last_) == 0) {
-    // A wait for 0 would be satisfied before anything ran, so the first position of an epoch is 1.
-    ++last_;
-    signals_[(last_ >> 32) % kEpochs].set(0);
-  }
-  return point(last_);
+TimelinePoint Timeline::prepare() {
+  // A wait for 0 would be satisfied before anything ran, so the first position of an epoch is 1.
+  const uint64_t count = lo32(last_ + 1) == 0 ? last_ + 2 : last_ + 1;
+  // The epoch's signal was last used kEpochs epochs ago; that value must not satisfy waits of the new one.
+  if (lo32(count) == 1 && count != 1) signals_[(count >> 32) % kEpochs].set(0);
+  return point(count);
 }
 
 bool Timeline::poll(const TimelinePoint& p) const {

@@ -34,8 +34,16 @@ class Timeline {
   static constexpr unsigned kEpochs = 4;
   /// @param signals  kEpochs signals. @param start  first position is start + 1 (tests start near a wrap).
   Timeline(std::array<Signal, kEpochs> signals, uint64_t start = 0);
-  /// The next position; its signal's old value is always smaller.
-  TimelinePoint next();
+  /// The next position, ready to be signalled: its signal's old value is smaller. Does not count until commit(), so that a
+  /// submission that fails uses up no position (waiters would never see it).
+  TimelinePoint prepare();
+  /// The work that signals `prepare()`'s point is queued.
+  void commit(const TimelinePoint& p) { last_ = p.count; }
+  TimelinePoint next() {
+    const TimelinePoint p = prepare();
+    commit(p);
+    return p;
+  }
   TimelinePoint last() const { return point(last_); }
   bool reached(const TimelinePoint& p) const { return p.count <= done_ || poll(p); }
   uint64_t done() const { return done_; }
