@@ -22,7 +22,8 @@ TimelinePoint Timeline::prepare() {
 bool Timeline::poll(const TimelinePoint& p) const {
   const uint32_t seen = lo32(signals_[(p.count >> 32) % kEpochs].value());
   const uint64_t at = (p.count & ~uint64_t{0xffffffff}) | seen;
-  if (at > done_ && at <= last_) done_ = at;
+  // 0 says only that the epoch has not begun, not that the one before it has ended.
+  if (seen != 0 && at > done_ && at <= last_) done_ = at;
   return seen >= p.value;
 }
 

@@ -16,6 +16,7 @@ constexpr uint64_t kRingBytes = 1 * MiB, kEopBytes = 4096, kKernargBytes = 2 * M
 constexpr uint64_t kStagingBytes = 2 * MiB;
 constexpr uint32_t kDispatchPacketBytes = 64;
 constexpr uint64_t kTimeSlot = 64, kTimeSlots = 4096;  // two stamps, 32 bytes apart: SDMA's alignment rule is not documented
+constexpr uint32_t kMaxWorkgroupLds = 64 * 1024;  // a WGP has 128 KiB, one workgroup may have half (RDNA3 ISA, "LDS")
 constexpr uint16_t kPropertyDispatchPtr = 1 << 1;
 
 }  // namespace
@@ -34,7 +35,7 @@ AmHcqDevice::AmHcqDevice(std::unique_ptr<am::AmDevice> gpu, const DeviceOptions&
   const am::GcInfo& gc = gpu_->gc_info();
   const am::BootReport& boot = gpu_->boot_report();
   properties_ = {.name = gpu_->name(), .arch = gpu_->arch(), .chip = gpu_->chip(), .memory_bytes = gpu_->vram_size(),
-                 .compute_units = gc.cu_count(), .lds_bytes = gc.lds_size_kib * 1024, .max_workgroup = 1024,
+                 .compute_units = gc.cu_count(), .lds_bytes = std::min<uint32_t>(gc.lds_size_kib * 1024, kMaxWorkgroupLds), .max_workgroup = 1024,
                  .boot_ms = boot.milliseconds, .boot_register_accesses = boot.register_accesses,
                  .boot_path = am::boot_path_name(boot.path), .boot_accesses_by_step = boot.accesses_by_step};
   copy_label_ = intern("copy");

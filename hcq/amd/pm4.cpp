@@ -138,10 +138,11 @@ ExecSlots Pm4List::exec(const Kernel& kernel, GpuVa kernargs, Dim3 groups, Dim3 
   auto refuse = [&](const std::string& why) {
     throw Error({.device = {}, .what = fmt::format("kernel {}: {}", k.name, why), .source = {}, .hint = {}}, "launch");
   };
-  if (groups.count() == 0) refuse("the grid has no workgroups");
-  if (threads == 0 || threads > 1024 || threads > k.max_flat_workgroup_size)
+  if (!groups.x || !groups.y || !groups.z) refuse("the grid has no workgroups");
+  if (std::max({block.x, block.y, block.z}) > 1024 || threads == 0 || threads > 1024 || threads > k.max_flat_workgroup_size)
     refuse(fmt::format("workgroups of {}x{}x{} = {} work-items; it allows 1 to {}", block.x, block.y, block.z, threads,
                        std::min(1024u, k.max_flat_workgroup_size)));
+  if (kernargs.value % std::max(16u, k.kernarg_align)) refuse(fmt::format("kernel arguments at misaligned address {:#x}", kernargs.value));
   const Dim3 required{k.reqd_workgroup_size[0], k.reqd_workgroup_size[1], k.reqd_workgroup_size[2]};
   if (required.count() != 0 && required != block)
     refuse(fmt::format("workgroups of {}x{}x{}; it requires {}x{}x{}", block.x, block.y, block.z, required.x, required.y, required.z));
