@@ -1,6 +1,8 @@
 #include "mock/amd/discovery.hpp"
 
 #include <cstring>
+#include <iterator>
+#include <span>
 
 namespace baregpu::mock {
 namespace {
@@ -9,7 +11,10 @@ namespace {
 class Blob {
  public:
   explicit Blob(size_t size) : bytes_(size) {}
-  template <class T> void put(size_t offset, T v) { std::memcpy(&bytes_.at(offset + sizeof(T) - 1) - (sizeof(T) - 1), &v, sizeof(T)); }
+  template <class T>
+  void put(size_t offset, T v) {
+    std::memcpy(std::span(bytes_).subspan(offset, sizeof(T)).data(), &v, sizeof(T));
+  }
   uint16_t sum(size_t offset, size_t size) const {
     uint16_t s = 0;
     for (size_t i = 0; i < size; ++i) s = uint16_t(s + uint8_t(bytes_.at(offset + i)));
