@@ -28,6 +28,16 @@ constexpr FaultBits kRangeBits{9, 10}, kPde0Bits{13, 14}, kValidBits{15, 16}, kR
 
 Hub::Hub(Machine& machine, std::string prefix) : m_(machine), prefix_(std::move(prefix)), is_mm_(prefix_ == "MM") {
   RegisterFile& r = m_.regs;
+  auto pair = [&](const char* s) { return Pair{&r.value(name(s) + "_LO32"), &r.value(name(s) + "_HI32")}; };
+  aperture_low_ = &r.value(name("MC_VM_SYSTEM_APERTURE_LOW_ADDR"));
+  aperture_high_ = &r.value(name("MC_VM_SYSTEM_APERTURE_HIGH_ADDR"));
+  l1_cntl_ = &r.value(name("MC_VM_MX_L1_TLB_CNTL"));
+  l2_cntl_ = &r.value(name("VM_L2_CNTL"));
+  context_cntl_ = &r.value(name("VM_CONTEXT0_CNTL"));
+  table_start_ = pair("VM_CONTEXT0_PAGE_TABLE_START_ADDR");
+  table_end_ = pair("VM_CONTEXT0_PAGE_TABLE_END_ADDR");
+  table_base_ = pair("VM_CONTEXT0_PAGE_TABLE_BASE_ADDR");
+  default_addr_ = pair("VM_L2_PROTECTION_FAULT_DEFAULT_ADDR");
   r.on_write(name("VM_INVALIDATE_ENG17_REQ"), [this](uint32_t v) { on_request(v); });
   r.on_read(name("VM_INVALIDATE_ENG17_ACK"), [this] { return ack_; });
   r.on_read(name("VM_INVALIDATE_ENG17_SEM"), [this]() -> uint32_t {
@@ -53,13 +63,6 @@ Hub::Hub(Machine& machine, std::string prefix) : m_(machine), prefix_(std::move(
     r.read_only(name(s));
 }
 
-std::string Hub::name(const char* suffix) const { return prefix_ + suffix; }
-uint32_t Hub::reg(const char* suffix) const { return m_.regs.get(name(suffix)); }
-uint64_t Hub::reg64(const char* suffix) const {
-  std::string base = name(suffix);
-  return join32(m_.regs.get(base + "_LO32"), m_.regs.get(base + "_HI32"));
-}
-
 void Hub::reset() {
   tlb_.clear();
   lines_.clear();
@@ -79,7 +82,7 @@ void Hub::on_request(uint32_t v) {
   m_.regs.set(name("VM_INVALIDATE_ENG17_REQ"), v);
   if (is_mm_ && !semaphore_held_ && m_.rules.broken("tlb-semaphore", fmt::format("MM invalidate request {:#x}", v))) return;
   ack_ &= ~(v & 0xffff);
-  if (!(reg("MC_VM_MX_L1_TLB_CNTL") & 1)) return;  // a hub that is not enabled never acknowledges
+  if (!(*l1_cntl_ & 1)) return;  // a hub that is not enabled never acknowledges
   m_.defer([this, v] {
     if (v & 1) {
       if (v & 1u << 23) tlb_.clear();
@@ -96,7 +99,7 @@ void Hub::on_request(uint32_t v) {
 
 Mapping Hub::aperture(uint64_t va) const {
   Mapping m;
-  uint64_t low = uint64_t{reg("MC_VM_SYSTEM_APERTURE_LOW_ADDR")} << 18, high = uint64_t{reg("MC_VM_SYSTEM_APERTURE_HIGH_ADDR")} << 18;
+  uint64_t low = uint64_t{*aperture_low_} << 18, high = uint64_t{*aperture_high_} << 18;
   if (va < low || va >= high || !m_.in_fb(va, 1)) return m;
   m.status = Mapping::Status::kOk;
   m.va_begin = std::max(low, kFbBase);
@@ -108,7 +111,7 @@ Mapping Hub::aperture(uint64_t va) const {
 
 bool Hub::entry_at(uint64_t address, bool system, bool cached, const char* who, uint64_t& entry) {
   uint64_t line = address & ~uint64_t{63};
-  const bool use_cache = cached && !system && reg("VM_L2_CNTL") & 1;
+  const bool use_cache = cached && !system && *l2_cntl_ & 1;
   if (use_cache) {
     if (auto it = lines_.find(line); it != lines_.end()) {
       entry = it->second[(address - line) / 8];
@@ -137,14 +140,14 @@ void Hub::check_format(uint64_t pte, uint64_t va) {
 Mapping Hub::walk(uint64_t va, bool cached, const char* who) {
   Mapping m;
   m.pte_va = align_down(va, 4096);
-  uint32_t cntl = reg("VM_CONTEXT0_CNTL");
-  uint64_t start = reg64("VM_CONTEXT0_PAGE_TABLE_START_ADDR") << 12, end = (reg64("VM_CONTEXT0_PAGE_TABLE_END_ADDR") << 12) | 0xfff;
+  uint32_t cntl = *context_cntl_;
+  uint64_t start = table_start_.get() << 12, end = (table_end_.get() << 12) | 0xfff;
   m.status = Mapping::Status::kRange;
   if (!(cntl & 1) || va < start || va > end) return m;
   const uint64_t offset = va - start;
   const unsigned depth = cntl >> 1 & 3;
   if (offset >> (12 + 9 * (depth + 1))) return m;
-  uint64_t base = reg64("VM_CONTEXT0_PAGE_TABLE_BASE_ADDR"), table = base & kAddressMask;
+  uint64_t base = table_base_.get(), table = base & kAddressMask;
   bool table_system = base & kSystem;
   m.status = Mapping::Status::kInvalid;
   if (!(base & kValid)) return m;
@@ -213,7 +216,7 @@ Mapping Hub::lookup(uint64_t va, const char* who) {
     }
     return m;
   }
-  if (reg("MC_VM_MX_L1_TLB_CNTL") & 1) {
+  if (*l1_cntl_ & 1) {
     // An older, smaller entry inside the block keeps answering for its part.
     auto next = tlb_.lower_bound(m.va_begin);
     if (next == tlb_.end() || next->second.va_begin >= m.va_end) tlb_[m.va_begin] = m;
@@ -226,7 +229,7 @@ bool Hub::raise_fault(uint64_t va, bool write, Mapping::Status why, unsigned per
   if (why == Mapping::Status::kRange) bits = kRangeBits;
   else if (why == Mapping::Status::kWalkerError) bits = kPde0Bits;
   else if (permission) bits = permission & 4 ? kExecBits : write ? kWriteBits : kReadBits;
-  const uint32_t cntl = reg("VM_CONTEXT0_CNTL");
+  const uint32_t cntl = *context_cntl_;
   std::string status = name("VM_L2_PROTECTION_FAULT_STATUS");
   if (fault_latched_) {
     m_.regs.set(status, m_.regs.get(status) | 1);  // MORE_FAULTS
@@ -243,7 +246,7 @@ bool Hub::raise_fault(uint64_t va, bool write, Mapping::Status why, unsigned per
 }
 
 bool Hub::default_page(uint64_t va, std::byte* data, size_t n, bool write) {
-  uint64_t page = reg64("VM_L2_PROTECTION_FAULT_DEFAULT_ADDR") << 12, at = page + va % 4096;
+  uint64_t page = default_addr_.get() << 12, at = page + va % 4096;
   if (write) m_.memory.vram_write(at, {data, n}, "fault default page");
   else m_.memory.vram_read(at, {data, n}, "fault default page");
   return true;

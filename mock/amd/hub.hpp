@@ -58,9 +58,7 @@ class Hub {
   Mapping walk(uint64_t va, bool cached, const char* who);
   bool entry_at(uint64_t address, bool system, bool cached, const char* who, uint64_t& entry);
   Mapping aperture(uint64_t va) const;
-  uint32_t reg(const char* suffix) const;
-  uint64_t reg64(const char* suffix) const;
-  std::string name(const char* suffix) const;
+  std::string name(const char* suffix) const { return prefix_ + suffix; }
   void on_request(uint32_t value);
   bool default_page(uint64_t va, std::byte* data, size_t n, bool write);
   void check_format(uint64_t pte, uint64_t va);
@@ -68,6 +66,10 @@ class Hub {
   Machine& m_;
   std::string prefix_;
   bool is_mm_;
+  // Registers that every translation looks at.
+  struct Pair { const uint32_t *lo, *hi; uint64_t get() const { return uint64_t{*hi} << 32 | *lo; } };
+  const uint32_t *aperture_low_, *aperture_high_, *l1_cntl_, *l2_cntl_, *context_cntl_;
+  Pair table_start_, table_end_, table_base_, default_addr_;
   std::map<uint64_t, Mapping> tlb_;                               // by va_begin
   std::unordered_map<uint64_t, std::array<uint64_t, 8>> lines_;   // walker cache: 64-byte lines of tables
   std::atomic<uint64_t> generation_{1};

@@ -46,6 +46,8 @@ class RegisterFile {
   void set(std::string_view name, uint32_t v) { regs_.at(dword(name)).value = v; }
   uint32_t get(uint32_t dword) const { return regs_.at(dword).value; }
   void set(uint32_t dword, uint32_t v) { regs_.at(dword).value = v; }
+  /// The stored value itself; the reference stays valid.
+  uint32_t& value(std::string_view name) { return regs_.at(dword(name)).value; }
   bool known(uint32_t dword) const { return regs_.contains(dword); }
   /// "GCVM_L2_CNTL", or "?" for an address without a register.
   std::string name(uint32_t dword) const;
