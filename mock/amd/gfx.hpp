@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "mock/amd/hub.hpp"
@@ -21,18 +22,19 @@ constexpr uint32_t kUconfigWindow = 0xc000, kUconfigEnd = 0x10000;
 
 /// One hardware queue of micro engine 1.
 struct ComputeQueue {
+  struct Ib { uint64_t va; uint32_t size, pos; };
   std::array<uint32_t, kHqdRegs> hqd{};
-  bool active = false, hung = false, mqd_read = false, cus = true;
-  bool dequeue = false;                     // request pending
+  bool active = false, hung = false, mqd_read = false, has_cus = true;
+  uint32_t dequeue = 0;              // pending request: 1 drain, 2 reset waves
   unsigned pipe = 0, queue = 0;
-  uint64_t rptr = 0, wptr = 0;              // dwords, monotonic
-  uint64_t wait_started = 0;
+  uint64_t rptr = 0, wptr = 0;       // dwords, monotonic
   std::array<uint32_t, kShCount> sh{};
   std::bitset<kShCount> sh_written;
-  struct Ib { uint64_t va; uint32_t size, pos; };
   std::vector<Ib> ibs;
-  uint32_t skip = 0;                        // dwords left to skip (PRED_EXEC)
-  uint64_t epoch = 0;                       // changes when the queue is torn down
+  uint64_t epoch = 0;                // changes when the queue is set up or torn down
+
+  uint64_t hqd64(unsigned index) const { return uint64_t{hqd[index + 1]} << 32 | hqd[index]; }
+  uint64_t ring_dwords() const;
 };
 
 /// Thread: the card's lock, except where said otherwise.
@@ -54,36 +56,42 @@ class Gfx {
   void stop_waves() { stop_.store(true); }
 
   // ---- for the packet processor (pm4.cpp)
-  void hang(ComputeQueue& q, uint8_t source, const char* rule, std::string why);
+  /// Stops the queue, with an interrupt if `source` is not 0.
+  void hang(ComputeQueue& q, uint8_t source, const std::string& why);
+  /// Runs a dispatch to its end; releases the lock meanwhile. False: the queue is stuck or gone.
   bool dispatch(ComputeQueue& q, uint32_t x, uint32_t y, uint32_t z, uint32_t initiator, std::unique_lock<std::mutex>& lock);
-  void release_mem(ComputeQueue& q, const uint32_t* p);
   void invalidate_code() { executor_->invalidate_code(); }
+  /// End-of-pipe events need the queue's EOP buffer; raises the fault if it is missing.
+  bool eop_ready(ComputeQueue& q);
 
  private:
-  friend class Pm4;
   ComputeQueue* selected();
-  uint32_t hqd_read(unsigned index);
+  unsigned selected_vmid() const;
   void hqd_write(unsigned index, uint32_t value);
   void activate(ComputeQueue& q);
   void deactivate(ComputeQueue& q);
+  void try_dequeue(ComputeQueue& q);
   void kill_queues();
   void mec_control(uint32_t value);
+  void soft_reset(uint32_t value);
   bool mec_running() const;
   bool read_mqd(ComputeQueue& q);
   void report_rptr(ComputeQueue& q);
   void report_wave_fault(ComputeQueue& q, const isa::WaveFault& fault);
   std::string check_dispatch(const ComputeQueue& q, uint32_t initiator) const;
+  isa::DispatchInfo describe(const ComputeQueue& q, uint32_t initiator) const;
 
   Machine& m_;
   std::unique_ptr<isa::Executor> executor_;
   ShaderSpace space_;
-  std::array<ComputeQueue, 32> queues_;     // pipe * 8 + queue
-  std::array<uint32_t, kHqdRegs> other_hqd_{};  // banks of micro engines that do not exist here
-  std::array<std::array<uint32_t, 2>, 16> sh_mem_{};  // by VMID: config, bases
+  std::array<ComputeQueue, 32> queues_;                // pipe * 8 + queue
+  std::array<uint32_t, 16> sh_config_{}, sh_bases_{};  // by VMID
   uint64_t start_pc_ = 0;
-  bool reset_pulsed_ = false, autoload_busy_ = false;
+  bool started_ = false;                               // reset was pulsed with a good start address
+  bool autoload_busy_ = false;
   std::atomic<bool> stop_{false};
   bool running_waves_ = false;
+  const ComputeQueue* running_queue_ = nullptr;
 };
 
 }  // namespace baregpu::mock

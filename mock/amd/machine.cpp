@@ -32,8 +32,11 @@ Machine::Machine(const Chip& c, const MockOptions& o, std::unique_ptr<isa::Execu
 }
 
 Machine::~Machine() {
-  stopping_ = true;
-  gfx.stop_waves();
+  {
+    std::scoped_lock lock(mutex);
+    stopping_ = true;
+    gfx.stop_waves();
+  }
   kick();
   for (std::thread& t : threads_) t.join();
 }

@@ -90,6 +90,7 @@ class Machine {
   /// Waits until no wave runs; waves are asked to stop. Releases and takes the lock.
   void drain_waves(std::unique_lock<std::mutex>& lock);
   void note_waves_ended() { waves_cv_.notify_all(); }
+  bool stopping() const { return stopping_; }
   std::atomic<bool> opened{false};
 
  private:
