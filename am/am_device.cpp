@@ -82,8 +82,8 @@ void AmDevice::free(Memory* memory) noexcept {
     return;
   }
   try {
-    tables_->unmap(memory->va, memory->size);
-    gmc_->flush_tlb();  // a stale entry would let the GPU write into the next owner's memory
+    if (booted_) tables_->unmap(memory->va, memory->size);  // after shutdown() no engine runs, and the tables die too
+    if (booted_) gmc_->flush_tlb();  // a stale entry would let the GPU write into the next owner's memory
     if (memory->kind != MemoryKind::kHost) vram_heap_->free(memory->vram_.value);
     std::lock_guard lock(va_space().mutex);
     va_space().heap.free(memory->va_block_);

@@ -109,6 +109,9 @@ class AmDevice {
   /// Queue, MEC reset after a fault; queues must be set up again. @throws Error if the MEC does not come back.
   void recover();
   bool in_error() const { return error_state_; }
+  /// Stops queues and engines and leaves the GPU as the next open wants it. Memory may be freed after it, nothing else done.
+  /// The destructor calls it. Each wait in it is bounded.
+  void shutdown() noexcept;
 
  private:
   void step(const std::string& name);
@@ -118,7 +121,6 @@ class AmDevice {
   void mode1_reset();
   void wait_vbios();
   void make_blocks();
-  void shutdown() noexcept;
 
   std::unique_ptr<PciDevice> pci_;
   BarMapping registers_, vram_bar_, doorbells_;

@@ -223,6 +223,8 @@ void AmDevice::boot(const BootOptions& options) {
 }
 
 void AmDevice::shutdown() noexcept {
+  if (!booted_) return;
+  booted_ = false;
   // Bounded, and every step on its own: the first failure must not keep the rest from running.
   auto attempt = [&](const char* what, auto&& f) {
     try {
@@ -243,7 +245,7 @@ void AmDevice::shutdown() noexcept {
 }
 
 AmDevice::~AmDevice() {
-  if (booted_) shutdown();
+  shutdown();
 }
 
 }  // namespace baregpu::am

@@ -1,1 +1,3 @@
-int main() { return 0; }
+#include "tools/cli.hpp"
+
+int main(int argc, char** argv) { return baregpu::tools::run(argc, argv); }

@@ -1,0 +1,67 @@
+// The memory and the doorbell of a hardware queue, and its space accounting.
+#pragma once
+#include <array>
+#include <functional>
+#include <span>
+
+#include "hcq/signal.hpp"
+
+namespace baregpu::hcq::amd {
+
+/// Where a queue's stores go when ring, pointers and doorbell are mapped: plain stores.
+class MappedStore {
+ public:
+  MappedStore(const Mmio& ring, const Mmio& wptr, const Mmio& bell)
+      : ring_(ring.mapped()), wptr_(reinterpret_cast<volatile uint64_t*>(wptr.mapped())), bell_(reinterpret_cast<volatile uint64_t*>(bell.mapped())) {}
+  void word(uint64_t byte, uint32_t value) const { *reinterpret_cast<volatile uint32_t*>(ring_ + byte) = value; }
+  void wptr(uint64_t value) const { *wptr_ = value; }
+  void bell(uint64_t value) const { *bell_ = value; }
+
+ private:
+  volatile std::byte* ring_;
+  volatile uint64_t *wptr_, *bell_;
+};
+
+/// The same over calls (USB, remote, traced BARs).
+class CallStore {
+ public:
+  CallStore(Mmio ring, Mmio wptr, Mmio bell) : ring_(ring), wptr_(wptr), bell_(bell) {}
+  void word(uint64_t byte, uint32_t value) const { ring_.write32(byte, value); }
+  void wptr(uint64_t value) const { wptr_.write64(0, value); }
+  void bell(uint64_t value) const { bell_.write64(0, value); }
+
+ private:
+  Mmio ring_, wptr_, bell_;
+};
+
+/// Space accounting in eighths: entering an eighth waits for the last submission that wrote into it a lap ago. So the
+/// consumer's read pointer, which not every firmware writes back in the same unit, is never needed.
+class RingSpace {
+ public:
+  static constexpr unsigned kSegments = 8;
+  explicit RingSpace(uint64_t ring_words) : segment_(ring_words / kSegments) {}
+  /// Makes [put, put + count) writable. The segment that holds the new put is included, so a ring is never full.
+  template <class Wait>
+  void reserve(uint64_t put, uint64_t count, Wait&& wait) {
+    for (const uint64_t last = (put + count) / segment_; entered_ < last;) {
+      const TimelinePoint& old = points_[(entered_ + 1) % kSegments];
+      if (old.count) wait(old);
+      ++entered_;
+    }
+  }
+  /// The words up to `put` are consumed when `done` is reached.
+  void written(uint64_t first, uint64_t end, const TimelinePoint& done) {
+    for (uint64_t s = first / segment_; s <= end / segment_; ++s) points_[s % kSegments] = done;
+  }
+  void reset() {
+    entered_ = 0;
+    points_ = {};
+  }
+
+ private:
+  uint64_t segment_;
+  uint64_t entered_ = 0;
+  std::array<TimelinePoint, kSegments> points_{};
+};
+
+}  // namespace baregpu::hcq::amd
