@@ -137,7 +137,7 @@ void Machine::mmio_write(uint32_t dword, uint32_t value) {
   kick();
 }
 
-void Machine::defer(std::function<void()> f) { deferred_.push_back({unsigned(1 + random() % 3), std::move(f)}); }
+void Machine::defer(std::function<void()> f) { deferred_.push_back({unsigned(2 + random() % 3), std::move(f)}); }
 
 void Machine::tick() {
   if (deferred_.empty()) return;

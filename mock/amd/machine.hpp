@@ -71,7 +71,7 @@ class Machine {
     return mc >= kFbBase && mc - kFbBase < memory.vram_size() && size <= memory.vram_size() - (mc - kFbBase);
   }
 
-  // ---- time: awaited bits appear after 1..3 reads of the driver
+  // ---- time: awaited bits appear after 1..3 reads of the driver that do not show them yet
   void defer(std::function<void()> f);
   void tick();
   /// 100 MHz reference counter, reset by mode1.
