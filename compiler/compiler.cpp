@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -98,14 +99,16 @@ std::vector<std::string> clang_arguments(SourceKind kind, const CompileOptions& 
   return a;
 }
 
+std::string_view prelude(SourceKind kind) { return kind == SourceKind::kHip ? kHipPrelude : kind == SourceKind::kOpenCl ? kOpenClPrelude : ""; }
+
 std::vector<std::byte> run_clang(SourceKind kind, std::string_view text, const std::string& name, const std::vector<std::string>& arguments) {
   const TemporaryFolder folder;
   const std::string source = folder.file("source"), object = folder.file("object");
   write(source, text);
   std::vector<std::string> a = arguments;
-  if (kind == SourceKind::kHip) {
-    write(folder.file("prelude.hpp"), kHipPrelude);
-    a.insert(a.end(), {"-include", folder.file("prelude.hpp")});
+  if (const std::string_view text_before = prelude(kind); !text_before.empty()) {
+    write(folder.file("prelude"), text_before);
+    a.insert(a.end(), {"-include", folder.file("prelude")});
   }
   a.insert(a.end(), {source, "-o", object});
   run_tool(a, source, name);
@@ -143,7 +146,7 @@ std::vector<std::byte> compile(SourceKind kind, std::string_view text, const std
   std::string options = fmt::format("{}|O{}|{}|{}", o.arch, o.optimization, o.wave64, int(kind));
   for (const std::string& a : arguments) options += "\n" + a;
   const std::string tool_id = ir ? llvm_version() : identity(clang) + identity(arguments.back());
-  const std::string key = content_key({text, options, tool_id, kind == SourceKind::kHip ? kHipPrelude : ""});
+  const std::string key = content_key({text, options, tool_id, prelude(kind)});
   const bool cached = o.use_cache && !env().cache_dir.empty();
   if (cached)
     if (auto hit = cache_load(env().cache_dir, key)) return std::move(*hit);
@@ -176,7 +179,8 @@ std::string disassemble(std::span<const std::byte> object, const std::string& na
       if (other.code_offset > k.code_offset) end = std::min(end, other.code_offset);
     const auto code = std::span(image.bytes).subspan(k.code_offset, end - k.code_offset);
     std::vector<Instruction> list = disassemble_code(code, image.arch, !k.wave32);
-    while (list.size() > 1 && (list.back().text == "s_code_end" || list.back().text == "s_nop 0" || list.back().text == ".long 0x00000000")) list.pop_back();
+    // The assembler pads code with s_code_end; what follows is not this kernel's.
+    list.erase(std::find_if(list.begin(), list.end(), [](const Instruction& x) { return x.text == "s_code_end"; }), list.end());
     for (const Instruction& i : list) {
       std::string words;
       for (uint32_t b = 0; b + 4 <= i.size; b += 4) {

@@ -1,7 +1,45 @@
-// What HIP-like sources can rely on without ROCm's headers.
+// What sources can rely on beyond clang: work-item functions, and for HIP-like sources what ROCm's headers would give.
 #pragma once
 
 namespace baregpu::compiler {
+
+/// Text put in front of a .cl file. libclc's work-item functions read implicit arguments where an older runtime put them;
+/// these read code object V5's (LLVM AMDGPUUsage: u32 block counts at 0, u16 group sizes at 12, remainders at 18, u64 global
+/// offsets at 40, u16 grid dimensions at 64).
+inline constexpr char kOpenClPrelude[] = R"(
+#define BAREGPU_IMPLICIT(type, at) (*(__constant const type*)((__constant const char*)__builtin_amdgcn_implicitarg_ptr() + (at)))
+#define BAREGPU_FUNCTION static inline __attribute__((always_inline, const, unused))
+BAREGPU_FUNCTION size_t baregpu_group_id(uint d) {
+  return d == 0 ? __builtin_amdgcn_workgroup_id_x() : d == 1 ? __builtin_amdgcn_workgroup_id_y() : d == 2 ? __builtin_amdgcn_workgroup_id_z() : 0;
+}
+BAREGPU_FUNCTION size_t baregpu_local_id(uint d) {
+  return d == 0 ? __builtin_amdgcn_workitem_id_x() : d == 1 ? __builtin_amdgcn_workitem_id_y() : d == 2 ? __builtin_amdgcn_workitem_id_z() : 0;
+}
+BAREGPU_FUNCTION size_t baregpu_full_blocks(uint d) { return d < 3 ? BAREGPU_IMPLICIT(uint, 4 * d) : 1; }
+BAREGPU_FUNCTION size_t baregpu_enqueued_local_size(uint d) { return d < 3 ? BAREGPU_IMPLICIT(ushort, 12 + 2 * d) : 1; }
+BAREGPU_FUNCTION size_t baregpu_remainder(uint d) { return d < 3 ? BAREGPU_IMPLICIT(ushort, 18 + 2 * d) : 0; }
+BAREGPU_FUNCTION size_t baregpu_global_offset(uint d) { return d < 3 ? BAREGPU_IMPLICIT(ulong, 40 + 8 * d) : 0; }
+BAREGPU_FUNCTION size_t baregpu_local_size(uint d) { return baregpu_group_id(d) < baregpu_full_blocks(d) || d >= 3 ? baregpu_enqueued_local_size(d) : baregpu_remainder(d); }
+BAREGPU_FUNCTION size_t baregpu_num_groups(uint d) { return d < 3 ? baregpu_full_blocks(d) + (baregpu_remainder(d) != 0) : 1; }
+BAREGPU_FUNCTION size_t baregpu_global_size(uint d) { return d < 3 ? baregpu_full_blocks(d) * baregpu_enqueued_local_size(d) + baregpu_remainder(d) : 1; }
+BAREGPU_FUNCTION size_t baregpu_global_id(uint d) { return d < 3 ? baregpu_group_id(d) * baregpu_enqueued_local_size(d) + baregpu_local_id(d) + baregpu_global_offset(d) : 0; }
+BAREGPU_FUNCTION uint baregpu_work_dim(void) { return BAREGPU_IMPLICIT(ushort, 64); }
+BAREGPU_FUNCTION size_t baregpu_global_linear_id(void) {
+  return ((baregpu_global_id(2) - baregpu_global_offset(2)) * baregpu_global_size(1) + baregpu_global_id(1) - baregpu_global_offset(1)) * baregpu_global_size(0) + baregpu_global_id(0) - baregpu_global_offset(0);
+}
+BAREGPU_FUNCTION size_t baregpu_local_linear_id(void) { return (baregpu_local_id(2) * baregpu_local_size(1) + baregpu_local_id(1)) * baregpu_local_size(0) + baregpu_local_id(0); }
+#define get_group_id baregpu_group_id
+#define get_local_id baregpu_local_id
+#define get_local_size baregpu_local_size
+#define get_enqueued_local_size baregpu_enqueued_local_size
+#define get_num_groups baregpu_num_groups
+#define get_global_size baregpu_global_size
+#define get_global_id baregpu_global_id
+#define get_global_offset baregpu_global_offset
+#define get_work_dim baregpu_work_dim
+#define get_global_linear_id baregpu_global_linear_id
+#define get_local_linear_id baregpu_local_linear_id
+)";
 
 /// Text put in front of a .hip file: __global__, __device__, __shared__, threadIdx and its kin, __syncthreads, atomics,
 /// shuffles, and the math functions of C (from libclc, under their OpenCL names: C++ and OpenCL C mangle them alike).
