@@ -245,11 +245,10 @@ bool Hub::raise_fault(uint64_t va, bool write, Mapping::Status why, unsigned per
   return cntl >> bits.use_default & 1;
 }
 
-bool Hub::default_page(uint64_t va, std::byte* data, size_t n, bool write) {
-  uint64_t page = default_addr_.get() << 12, at = page + va % 4096;
+void Hub::default_page(uint64_t va, std::byte* data, size_t n, bool write) {
+  const uint64_t at = default_page_offset() + va % 4096;
   if (write) m_.memory.vram_write(at, {data, n}, "fault default page");
   else m_.memory.vram_read(at, {data, n}, "fault default page");
-  return true;
 }
 
 bool Hub::read(uint64_t va, std::span<std::byte> out, Client client, const char* who) {

@@ -47,6 +47,8 @@ class Hub {
   /// Latches the fault registers and sends the interrupt. Returns whether the default page takes the access.
   bool raise_fault(uint64_t va, bool write, Mapping::Status why, unsigned permission, Client client);
 
+  /// VRAM offset of the page that takes faulting accesses.
+  uint64_t default_page_offset() const { return default_addr_.get() << 12; }
   /// Drops every cached translation.
   void invalidate();
   uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
@@ -60,7 +62,7 @@ class Hub {
   Mapping aperture(uint64_t va) const;
   std::string name(const char* suffix) const { return prefix_ + suffix; }
   void on_request(uint32_t value);
-  bool default_page(uint64_t va, std::byte* data, size_t n, bool write);
+  void default_page(uint64_t va, std::byte* data, size_t n, bool write);
   void check_format(uint64_t pte, uint64_t va);
 
   Machine& m_;

@@ -13,7 +13,7 @@ constexpr Rule kRules[] = {
     {"rebar-mapped", "resizing a BAR that is decoded or mapped moves it under the feet of its users"},
     {"unaligned", "BAR5 takes aligned dwords only, and engines fault on misaligned packet addresses"},
     {"unknown-register", "no block answers at that address: reads give 0 and writes are lost"},
-    {"read-only-register", "the write is ignored"},
+    {"read-only-register", "the block ignores the write: the driver believes in a setting that never was"},
     {"gc-in-reset", "GC registers are held in reset until the RLC autoload is complete: writes are lost"},
     {"hdp-stale-read", "bytes written through BAR0 sit in the HDP write buffer: engines read the old ones until a flush"},
     {"hdp-null-remap", "a flush write to dword 0 hits MM_INDEX: nothing is flushed"},

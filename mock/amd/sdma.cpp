@@ -281,7 +281,8 @@ std::byte* Sdma::place(Engine& e, uint64_t va, bool write, uint64_t& run) {
   if (!ok) {
     unsigned permission = map.status == Mapping::Status::kOk ? (write ? 2 : 1) : 0;
     if (!m_.gc.raise_fault(va, write, map.status, permission, Client::kSdma)) return nullptr;
-    return scratch_.data() + va % 4096;
+    const uint64_t at = m_.gc.default_page_offset();
+    return (at < m_.memory.vram_size() ? m_.memory.vram() + at : scratch_.data()) + va % 4096;
   }
   uint64_t target = map.target + (va - map.va_begin);
   if (map.prt) {

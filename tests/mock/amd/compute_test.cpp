@@ -42,7 +42,10 @@ struct Queue : Rig {
 TEST_CASE("a queue runs packets and writes its fence, also across the ring's end", "[mock][compute]") {
   Queue g;
   CHECK(g.run({kNop1}, 1));
-  for (uint32_t i = 2; i < 300; ++i) REQUIRE(g.run(std::vector<uint32_t>(i % 7, kNop1), i));
+  for (uint32_t i = 2; i < 300; ++i) {
+    CAPTURE(i, g.compute_put, g.notes());
+    REQUIRE(g.run(std::vector<uint32_t>(i % 7, kNop1), i));
+  }
   CHECK(g.compute_put > 1024);
   CHECK(g.v32(Rig::data(kPointerPage, 0x80)) == g.compute_put % 1024);  // the read pointer, modulo the ring
   CHECK(g.notes() == "");

@@ -249,8 +249,8 @@ TEST_CASE("injected page faults and lenient rules", "[mock][memory]") {
   SECTION("page-fault@N") {
     o.fault = "page-fault@5";
     Probe g(o);
-    for (int i = 0; i < 3; ++i) probe(g, page(kDataPage));
-    CHECK(g.r(kGcFaultStatus) != 0);
+    for (unsigned i = 0; i < 6; ++i) g.submit_sdma(fence(kFence, i));
+    CHECK(g.wait([&] { return g.r(kGcFaultStatus) != 0; }));
   }
   SECTION("lenient TLB") {
     Probe g(o);

@@ -81,7 +81,7 @@ class Rig {
   uint64_t v64(uint64_t offset) { return vram.mmio().read64(offset); }
   void put32(uint64_t offset, uint32_t v) { vram.mmio().write32(offset, v); }
   void put64(uint64_t offset, uint64_t v) { vram.mmio().write64(offset, v); }
-  static uint64_t data(unsigned page_index, uint64_t byte = 0) { return kPages + page_index * 4096ull + byte; }
+  static constexpr uint64_t data(unsigned page_index, uint64_t byte = 0) { return kPages + page_index * 4096ull + byte; }
   void map(unsigned page_index, uint64_t pte) { put64(kPtb + 8 * page_index, pte); }
   /// Both hubs' tables and the first 64 pages; TLBs clean.
   void setup_memory(uint32_t context0_cntl = 0x01fffe07);
