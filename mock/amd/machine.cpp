@@ -231,7 +231,10 @@ void Machine::engine_loop(bool compute) {
     const bool waiting = nbio.doorbell_waiting();
     if (waiting || pending || now_kicks != seen) {
       std::unique_lock lock(mutex);
-      if (waiting && !in_reset()) nbio.take_doorbells();
+      if (waiting && !in_reset()) {
+        nbio.take_doorbells();
+        kick();  // the queue may be the other thread's
+      }
       StepResult r = compute ? gfx.step(lock) : sdma.step(lock);
       pending = r != StepResult::kIdle;
       worked = r == StepResult::kWorked;
