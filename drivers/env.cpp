@@ -117,6 +117,7 @@ Env parse_env(const char* (*get)(const char*)) {
     }
     if (!base.empty()) e.cache_dir = base + "/baregpu";
   }
+  text(get, "PATH", e.path);
   text(get, "MOCK_CARD", e.mock_card);
   text(get, "MOCK_FAULT", e.mock_fault);
   text(get, "MOCK_STATE", e.mock_state);

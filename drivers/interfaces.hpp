@@ -36,7 +36,9 @@ struct PciInterface {
 void register_pci_interface(PciInterface row);
 std::span<const PciInterface> pci_interfaces();
 const PciInterface* find_pci_interface(std::string_view name);
-/// Registers the interfaces of drivers/ itself: PCI (sysfs) and VFIO.
+class Os;
+/// Registers the interfaces of drivers/ itself: PCI (sysfs) and VFIO; over `os` in tests.
 void register_native_interfaces();
+void register_native_interfaces(Os& os);
 
 }  // namespace baregpu

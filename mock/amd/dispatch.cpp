@@ -15,7 +15,6 @@ constexpr unsigned kStart = sh(0x2e04), kNumThread = sh(0x2e07), kPgm = sh(0x2e0
 using ShaderEn = Bits<0>;
 using StartAt0 = Bits<2>;
 using Wave32 = Bits<15>;
-using UserSgprs = Bits<5, 1>;
 using LdsSize = Bits<23, 15>;
 using Threads = Bits<15, 0>;
 using WaveSize = Bits<26, 12>;
@@ -27,11 +26,11 @@ constexpr uint32_t kSqError = 2u << 6, kSqIllegal = 1, kSqMemviol = 2;
 
 std::string Gfx::check_dispatch(const ComputeQueue& q, uint32_t initiator) const {
   struct Need { unsigned first, count; const char* name; };
-  const unsigned user = UserSgprs::get(q.sh[kRsrc2]);
   const Need needs[] = {{kPgm, 2, "COMPUTE_PGM"}, {kRsrc1, 2, "COMPUTE_PGM_RSRC1/2"}, {kRsrc3, 1, "COMPUTE_PGM_RSRC3"},
                         {kNumThread, 3, "COMPUTE_NUM_THREAD"}, {kTmpring, 1, "COMPUTE_TMPRING_SIZE"},
-                        {kStart, StartAt0::get(initiator) ? 0u : 3u, "COMPUTE_START"},
-                        {kUserData, q.sh_written[kRsrc2] ? std::min(user, 16u) : 0, "COMPUTE_USER_DATA"}};
+                        {kStart, StartAt0::get(initiator) ? 0u : 3u, "COMPUTE_START"}};
+  // User data may stay unprogrammed: compilers ask for more registers than the kernel reads (on gfx11 so that the group ids
+  // land in s14 and s15). A kernel that reads one sees the poison.
   for (const Need& n : needs)
     for (unsigned i = 0; i < n.count; ++i)
       if (!q.sh_written[n.first + i]) return fmt::format("{} (dword {}) was never programmed", n.name, i);

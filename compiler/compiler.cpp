@@ -1,0 +1,193 @@
+#include "compiler/compiler.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "compiler/cache.hpp"
+#include "compiler/llvm_backend.hpp"
+#include "compiler/prelude.hpp"
+#include "compiler/subprocess.hpp"
+#include "drivers/base/error.hpp"
+#include "drivers/env.hpp"
+
+namespace baregpu::compiler {
+namespace {
+
+const std::vector<std::string> kClangs = {"clang-22", "clang-21", "clang-20", "clang-19"};
+const std::vector<std::string> kLinkers = {"ld.lld-22", "ld.lld-21", "ld.lld-20", "ld.lld-19", "ld.lld"};
+constexpr const char* kBuiltinFolders[] = {"/usr/lib/clc", "/usr/share/clc"};  // package libclc-22
+constexpr const char* kBuiltins = "amdgcn-amd-amdhsa.bc";
+
+std::string tool(const std::vector<std::string>& names, const char* what, const char* package) {
+  std::string path = find_program(names);
+  if (path.empty()) {
+    std::string list;
+    for (const std::string& n : names) list += (list.empty() ? "" : ", ") + n;
+    throw UnsupportedError({.device = {}, .what = std::string(what) + " is not installed", .source = "looked for " + list + " in PATH", .hint = std::string("apt-get install ") + package});
+  }
+  return path;
+}
+
+std::string builtins() {
+  for (const char* folder : kBuiltinFolders) {
+    const std::string path = std::string(folder) + "/" + kBuiltins;
+    if (::access(path.c_str(), R_OK) == 0) return path;
+  }
+  throw UnsupportedError({.device = {}, .what = std::string("the OpenCL builtins (") + kBuiltins + ") are not installed", .source = std::string("looked in ") + kBuiltinFolders[0],
+                          .hint = "apt-get install libclc-22"});
+}
+
+/// What identifies a tool for the cache: a newer one may compile differently.
+std::string identity(const std::string& path) {
+  std::error_code ec;
+  const auto size = std::filesystem::file_size(path, ec);
+  const auto time = std::filesystem::last_write_time(path, ec).time_since_epoch().count();
+  return fmt::format("{}:{}:{}", path, size, time);
+}
+
+void write(const std::string& path, std::string_view text) {
+  std::ofstream out(path, std::ios::binary);
+  out.write(text.data(), std::streamsize(text.size()));
+  if (!out.flush()) throw Error({.device = {}, .what = "cannot write " + path, .source = std::strerror(errno), .hint = {}}, "file");
+}
+
+std::vector<std::byte> read(const std::string& path) {
+  std::error_code ec;
+  if (std::filesystem::is_directory(path, ec)) throw Error({.device = {}, .what = "cannot read " + path, .source = "it is a folder", .hint = {}}, "file");
+  errno = 0;
+  std::ifstream in(path, std::ios::binary);
+  const std::string text((std::istreambuf_iterator<char>(in)), {});
+  if (!in.is_open() || in.bad()) throw Error({.device = {}, .what = "cannot read " + path, .source = std::strerror(errno), .hint = {}}, "file");
+  const auto* p = reinterpret_cast<const std::byte*>(text.data());
+  return {p, p + text.size()};
+}
+
+/// Diagnostics name the temporary file; the user knows it under another name.
+std::string rename_in(std::string text, const std::string& from, const std::string& to) {
+  for (size_t at = 0; (at = text.find(from, at)) != text.npos; at += to.size()) text.replace(at, from.size(), to);
+  return text;
+}
+
+void run_tool(const std::vector<std::string>& arguments, const std::string& file, const std::string& name) {
+  const ProgramResult r = run_program(arguments);
+  if (r.exit_code != 0) throw CompileError({.device = {}, .what = fmt::format("{} does not compile\n{}", name, rename_in(r.output, file, name)), .source = {}, .hint = {}});
+}
+
+std::vector<std::string> clang_arguments(SourceKind kind, const CompileOptions& o, const std::string& clang) {
+  std::vector<std::string> a = {clang, "-O" + std::to_string(std::min(o.optimization, 3u)), "-mcpu=" + o.arch, "-mcode-object-version=5", "-fno-color-diagnostics", "-nogpulib"};
+  if (o.wave64) a.push_back("-mwavefrontsize64");
+  for (const std::string& d : o.defines) a.push_back("-D" + d);
+  auto add = [&](std::initializer_list<const char*> more) { a.insert(a.end(), more.begin(), more.end()); };
+  switch (kind) {
+    case SourceKind::kOpenCl:
+      add({"--target=amdgcn-amd-amdhsa", "-x", "cl", "-cl-std=CL2.0", "-cl-kernel-arg-info", "-Xclang", "-finclude-default-header"});
+      break;
+    case SourceKind::kHip:
+      a[2] = "--offload-arch=" + o.arch;
+      add({"-x", "hip", "--cuda-device-only", "--no-gpu-bundle-output", "-nogpuinc", "-nostdinc", "-std=c++17", "-fno-exceptions"});
+      break;
+    case SourceKind::kAssembly: add({"--target=amdgcn-amd-amdhsa", "-x", "assembler"}); return a;
+    case SourceKind::kLlvmIr: case SourceKind::kCodeObject: break;  // not clang's
+  }
+  add({"-Xclang", "-mlink-builtin-bitcode", "-Xclang"});
+  a.push_back(builtins());
+  return a;
+}
+
+std::vector<std::byte> run_clang(SourceKind kind, std::string_view text, const std::string& name, const std::vector<std::string>& arguments) {
+  const TemporaryFolder folder;
+  const std::string source = folder.file("source"), object = folder.file("object");
+  write(source, text);
+  std::vector<std::string> a = arguments;
+  if (kind == SourceKind::kHip) {
+    write(folder.file("prelude.hpp"), kHipPrelude);
+    a.insert(a.end(), {"-include", folder.file("prelude.hpp")});
+  }
+  a.insert(a.end(), {source, "-o", object});
+  run_tool(a, source, name);
+  return read(object);
+}
+
+std::vector<std::byte> link(std::span<const std::byte> object, const std::string& name) {
+  const TemporaryFolder folder;
+  const std::string in = folder.file("input.o"), out = folder.file("output");
+  write(in, {reinterpret_cast<const char*>(object.data()), object.size()});
+  run_tool({tool(kLinkers, "the linker", "lld-22"), "-shared", "--no-undefined", in, "-o", out}, in, name);
+  return read(out);
+}
+
+}  // namespace
+
+SourceKind source_kind(const std::string& path, std::span<const std::byte> bytes) {
+  const std::string_view head(reinterpret_cast<const char*>(bytes.data()), std::min<size_t>(bytes.size(), 4));
+  if (head == "\x7f" "ELF") return SourceKind::kCodeObject;
+  if (head == "BC\xC0\xDE") return SourceKind::kLlvmIr;
+  struct Row { const char* ending; SourceKind kind; };
+  for (const Row& r : {Row{".cl", SourceKind::kOpenCl}, Row{".hip", SourceKind::kHip}, Row{".ll", SourceKind::kLlvmIr}, Row{".bc", SourceKind::kLlvmIr},
+                       Row{".s", SourceKind::kAssembly}, Row{".co", SourceKind::kCodeObject}, Row{".hsaco", SourceKind::kCodeObject}, Row{".o", SourceKind::kCodeObject}})
+    if (path.ends_with(r.ending)) return r.kind;
+  throw ParseError({.device = {}, .what = path + ": what kind of file this is cannot be told", .source = {},
+                    .hint = "known: OpenCL C (.cl), HIP-like C++ (.hip), LLVM IR (.ll, .bc), assembly (.s), code objects (.co, .hsaco)"});
+}
+
+std::vector<std::byte> compile(SourceKind kind, std::string_view text, const std::string& name, const CompileOptions& o) {
+  const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
+  if (kind == SourceKind::kCodeObject) return {bytes, bytes + text.size()};
+  const bool ir = kind == SourceKind::kLlvmIr;
+  const std::string clang = ir ? "" : tool(kClangs, "clang", "clang-22");
+  const std::vector<std::string> arguments = ir ? std::vector<std::string>{} : clang_arguments(kind, o, clang);
+  std::string options = fmt::format("{}|O{}|{}|{}", o.arch, o.optimization, o.wave64, int(kind));
+  for (const std::string& a : arguments) options += "\n" + a;
+  const std::string tool_id = ir ? llvm_version() : identity(clang) + identity(arguments.back());
+  const std::string key = content_key({text, options, tool_id, kind == SourceKind::kHip ? kHipPrelude : ""});
+  const bool cached = o.use_cache && !env().cache_dir.empty();
+  if (cached)
+    if (auto hit = cache_load(env().cache_dir, key)) return std::move(*hit);
+  const std::vector<std::byte> object = ir ? link(compile_ir(text, name, o.arch, o.optimization, o.wave64), name) : run_clang(kind, text, name, arguments);
+  if (cached) cache_store(env().cache_dir, key, object);
+  return object;
+}
+
+std::vector<std::byte> compile_file_to_object(const std::string& path, const CompileOptions& o) {
+  const std::vector<std::byte> bytes = read(path);
+  return compile(source_kind(path, bytes), {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path, o);
+}
+
+ProgramImage compile_file(const std::string& path, const CompileOptions& o) {
+  ProgramImage image = load_code_object(compile_file_to_object(path, o), path);
+  check_arch(image, o.arch, path);
+  return image;
+}
+
+std::string disassemble(std::span<const std::byte> object, const std::string& name) {
+  const ProgramImage image = load_code_object(object, name);
+  std::string out = fmt::format("{}: {}, code object V{}\n", name, image.arch, image.abi_version + 2);
+  for (const KernelInfo& k : image.kernels) {
+    out += fmt::format("\n{}: wave{}, {} VGPRs, {} SGPRs, {} bytes LDS, {} bytes scratch, {} bytes arguments\n", k.name, k.wave32 ? 32 : 64, k.vgpr_count, k.sgpr_count,
+                       k.group_segment_size, k.private_segment_size, k.kernarg_size);
+    for (const KernelArg& a : k.args)
+      if (!is_hidden(a.kind)) out += fmt::format("  argument at {:3}, {} bytes: {}{}{}\n", a.offset, a.size, a.type_name.empty() ? "?" : a.type_name, a.name.empty() ? "" : " ", a.name);
+    uint64_t end = image.bytes.size();  // a kernel ends where the next one begins, or with the padding after its last s_endpgm
+    for (const KernelInfo& other : image.kernels)
+      if (other.code_offset > k.code_offset) end = std::min(end, other.code_offset);
+    const auto code = std::span(image.bytes).subspan(k.code_offset, end - k.code_offset);
+    std::vector<Instruction> list = disassemble_code(code, image.arch, !k.wave32);
+    while (list.size() > 1 && (list.back().text == "s_code_end" || list.back().text == "s_nop 0" || list.back().text == ".long 0x00000000")) list.pop_back();
+    for (const Instruction& i : list) {
+      std::string words;
+      for (uint32_t b = 0; b + 4 <= i.size; b += 4) {
+        uint32_t w;
+        std::memcpy(&w, code.data() + i.offset + b, 4);
+        words += fmt::format(" {:08x}", w);
+      }
+      out += fmt::format("  {:#06x}: {:<56} //{}\n", k.code_offset + i.offset, i.text, words);
+    }
+  }
+  return out;
+}
+
+}  // namespace baregpu::compiler
