@@ -91,21 +91,15 @@ class RegisterBar final : public MmioBackend {
   Machine& m_;
 };
 
-/// Host memory with scattered bus addresses. When it goes, waves that may still use it are stopped first.
+/// Host memory with scattered bus addresses; its pages are in the card's table already.
 class HostPages final : public DmaBuffer::Owner {
  public:
   HostPages(Machine& m, std::byte* host, uint64_t size, std::vector<BusAddress> pages)
-      : m_(m), host_(host), size_(size), pages_(std::move(pages)) {
-    std::scoped_lock lock(m_.mutex);
-    for (size_t i = 0; i < pages_.size(); ++i) m_.memory.add_page(pages_[i].value, host_ + i * Memory::kPage);
-  }
+      : m_(m), host_(host), size_(size), pages_(std::move(pages)) {}
   ~HostPages() override {
-    std::unique_lock lock(m_.mutex);
+    std::scoped_lock lock(m_.mutex);
     for (BusAddress p : pages_) m_.memory.remove_page(p.value);
-    m_.drain_waves(lock);
-    m_.gc.bump_generation();  // executors forget host addresses
-    lock.unlock();
-    munmap(host_, size_);
+    m_.release_host(host_, size_);
   }
 
  private:

@@ -75,6 +75,14 @@ bool Gfx::dispatch(ComputeQueue& q, uint32_t x, uint32_t y, uint32_t z, uint32_t
   // Executors read through host pointers: look at least at the first line of the code for bytes stuck in the HDP.
   if (Mapping map = m_.gc.lookup(d.code_va, "shader"); map.status == Mapping::Status::kOk && !map.system)
     m_.memory.check_hdp(map.target + (d.code_va - map.va_begin), 64, "shader (code)");
+  // Pairs of user data that are addresses (kernel arguments, dispatch packet): their first bytes too.
+  for (unsigned i = 0; i + 1 < 16; i += 2) {
+    if (!q.sh_written[kUserData + i] || !q.sh_written[kUserData + i + 1]) continue;
+    const uint64_t va = join32(d.user_data[i], d.user_data[i + 1]);
+    if (!m_.gc.in_tables(va)) continue;
+    if (Mapping map = m_.gc.lookup(va, "shader"); map.status == Mapping::Status::kOk && !map.system)
+      m_.memory.check_hdp(map.target + (va - map.va_begin), 16, "shader (arguments)");
+  }
   if (m_.stopping()) return false;
 
   const uint64_t epoch = q.epoch;

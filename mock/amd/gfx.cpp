@@ -197,10 +197,6 @@ bool Gfx::mec_running() const {
   return started_ && MecActive::get(v) && !MecHalt::get(v) && !MecReset::get(v);
 }
 
-bool Gfx::any_active() const {
-  return std::ranges::any_of(queues_, [](const ComputeQueue& q) { return q.active && !q.hung; });
-}
-
 bool Gfx::doorbell(unsigned index, uint64_t value) {
   const uint64_t byte = uint64_t{index} * 8;
   if (byte < m_.regs.get("CP_MEC_DOORBELL_RANGE_LOWER") || byte > m_.regs.get("CP_MEC_DOORBELL_RANGE_UPPER")) return false;
@@ -241,7 +237,7 @@ void Gfx::report_rptr(ComputeQueue& q) {
 }
 
 StepResult Gfx::step(std::unique_lock<std::mutex>& lock) {
-  if (!mec_running() || m_.in_reset()) return StepResult::kIdle;
+  if (!mec_running() || m_.reset_pending()) return StepResult::kIdle;
   StepResult result = StepResult::kIdle;
   for (ComputeQueue& q : queues_) {
     if (!q.active || q.hung) continue;

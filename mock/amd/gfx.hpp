@@ -50,7 +50,6 @@ class Gfx {
   bool doorbell(unsigned index, uint64_t value);
   /// Runs packets of all queues. Thread: the compute engine's; releases the lock while waves run.
   StepResult step(std::unique_lock<std::mutex>& lock);
-  bool any_active() const;
   /// Whether waves run right now (host memory that they may use must stay).
   bool busy() const { return running_waves_; }
   void stop_waves() { stop_.store(true); }

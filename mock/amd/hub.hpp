@@ -47,6 +47,8 @@ class Hub {
   /// Latches the fault registers and sends the interrupt. Returns whether the default page takes the access.
   bool raise_fault(uint64_t va, bool write, Mapping::Status why, unsigned permission, Client client);
 
+  /// Whether the page tables' range covers `va` (it may be unmapped all the same).
+  bool in_tables(uint64_t va) const { return va >> 12 >= table_start_.get() && va >> 12 <= table_end_.get(); }
   /// VRAM offset of the page that takes faulting accesses.
   uint64_t default_page_offset() const { return default_addr_.get() << 12; }
   /// Drops every cached translation.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sched.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 
@@ -39,6 +40,7 @@ Machine::~Machine() {
   }
   kick();
   for (std::thread& t : threads_) t.join();
+  note_waves_ended();
 }
 
 void Machine::cold_blocks(bool stalled) {
@@ -209,10 +211,15 @@ void Machine::kick() {
   sleep_cv_.notify_all();
 }
 
-void Machine::drain_waves(std::unique_lock<std::mutex>& lock) {
-  if (!gfx.busy()) return;
-  gfx.stop_waves();
-  waves_cv_.wait(lock, [this] { return !gfx.busy(); });
+void Machine::release_host(std::byte* host, uint64_t size) {
+  gc.bump_generation();  // executors forget host addresses before the next dispatch
+  if (gfx.busy()) graves_.push_back({host, size});
+  else munmap(host, size);
+}
+
+void Machine::note_waves_ended() {
+  for (const Grave& g : graves_) munmap(g.host, g.size);
+  graves_.clear();
 }
 
 // One thread for the compute queues, one for the copy engines. Both deliver doorbells, so that a ring is answered while
@@ -231,7 +238,7 @@ void Machine::engine_loop(bool compute) {
     const bool waiting = nbio.doorbell_waiting();
     if (waiting || pending || now_kicks != seen) {
       std::unique_lock lock(mutex);
-      if (waiting && !in_reset()) {
+      if (waiting && !reset_pending_) {
         nbio.take_doorbells();
         kick();  // the queue may be the other thread's
       }

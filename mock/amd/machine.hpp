@@ -60,6 +60,8 @@ class Machine {
   /// Whether the card answers at all: decode on, not in reset.
   bool answers();
   bool in_reset() const { return std::chrono::steady_clock::now() < reset_until_; }
+  /// A reset was started and the driver has not come back yet: engines stand still.
+  bool reset_pending() const { return reset_pending_; }
   void set_trace(std::vector<std::string>* out) { trace_ = out; }
   AccessCounters counters;
 
@@ -87,9 +89,9 @@ class Machine {
   void start_engines();
   /// Wakes sleeping engines: something that they wait for may have changed. Thread: any.
   void kick();
-  /// Waits until no wave runs; waves are asked to stop. Releases and takes the lock.
-  void drain_waves(std::unique_lock<std::mutex>& lock);
-  void note_waves_ended() { waves_cv_.notify_all(); }
+  /// Unmaps host memory that no page leads to any more: at once, or when the running waves, which may hold its address, end.
+  void release_host(std::byte* host, uint64_t size);
+  void note_waves_ended();
   bool stopping() const { return stopping_; }
   std::atomic<bool> opened{false};
 
@@ -105,7 +107,8 @@ class Machine {
   std::vector<std::string>* trace_ = nullptr;
   std::chrono::steady_clock::time_point reset_until_{}, clock_zero_;
   bool reset_pending_ = false, removed_ = false;
-  std::condition_variable waves_cv_;
+  struct Grave { std::byte* host; uint64_t size; };
+  std::vector<Grave> graves_;
 
   std::mutex msi_mutex_;
   std::condition_variable msi_cv_;

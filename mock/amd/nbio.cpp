@@ -41,21 +41,24 @@ Nbio::Nbio(Machine& machine) : m_(machine) {
       m_.rules.broken("hdp-null-remap", "write of 0 to MM_INDEX: no index, and no flush either");
     m_.regs.set(kMmIndex, v);
   });
+  // Bit 31 of the index means VRAM; without it MM_DATA is a window to registers.
   r.on_read(kMmData, [this] {
     uint64_t at = (uint64_t{m_.regs.get(kMmIndexHi)} << 31) | (m_.regs.get(kMmIndex) & 0x7fffffff);
-    if (!(m_.regs.get(kMmIndex) >> 31)) return m_.regs.access_read(uint32_t(at / 4));  // a register window
+    if (!(m_.regs.get(kMmIndex) >> 31)) return window_read(uint32_t(at / 4));
     return m_.memory.indirect_read(at);
   });
   r.on_write(kMmData, [this](uint32_t v) {
     uint64_t at = (uint64_t{m_.regs.get(kMmIndexHi)} << 31) | (m_.regs.get(kMmIndex) & 0x7fffffff);
-    if (!(m_.regs.get(kMmIndex) >> 31)) return m_.regs.access_write(uint32_t(at / 4), v);
+    if (!(m_.regs.get(kMmIndex) >> 31)) return window_write(uint32_t(at / 4), v);
     m_.memory.indirect_write(at, v);
   });
   // The windows decode byte addresses (amd.md 1.6).
-  r.on_read("BIF_BX_PF0_RSMU_DATA", [this] { return m_.regs.access_read(m_.regs.get("BIF_BX_PF0_RSMU_INDEX") / 4); });
-  r.on_write("BIF_BX_PF0_RSMU_DATA", [this](uint32_t v) { m_.regs.access_write(m_.regs.get("BIF_BX_PF0_RSMU_INDEX") / 4, v); });
-  r.on_read("BIF_BX0_PCIE_DATA2", [this] { return window_read(); });
-  r.on_write("BIF_BX0_PCIE_DATA2", [this](uint32_t v) { window_write(v); });
+  r.on_read("BIF_BX_PF0_RSMU_DATA", [this] { return window_read(m_.regs.get("BIF_BX_PF0_RSMU_INDEX") / 4); });
+  r.on_write("BIF_BX_PF0_RSMU_DATA", [this](uint32_t v) { window_write(m_.regs.get("BIF_BX_PF0_RSMU_INDEX") / 4, v); });
+  r.on_read("BIF_BX0_PCIE_DATA2", [this] { return die_selected() ? window_read(m_.regs.get("BIF_BX0_PCIE_INDEX2") / 4) : ~0u; });
+  r.on_write("BIF_BX0_PCIE_DATA2", [this](uint32_t v) {
+    if (die_selected()) window_write(m_.regs.get("BIF_BX0_PCIE_INDEX2") / 4, v);
+  });
   r.on_write(kFlushHole / 4, [this](uint32_t) {
     if (m_.regs.get("BIF_BX0_REMAP_HDP_MEM_FLUSH_CNTL") == kFlushHole) m_.memory.hdp_flush();
   });
@@ -73,20 +76,26 @@ Nbio::~Nbio() { munmap(doorbells_, kDoorbellBarSize); }
 
 void Nbio::reset() { fill_bytes(doorbells_, 0xff, kWatchedDoorbells * 8); }
 
-uint32_t Nbio::window_read() {
-  if (m_.regs.get("BIF_BX0_PCIE_INDEX2_HI")) {
-    m_.rules.broken("unknown-register", "PCIE_DATA2 with PCIE_INDEX2_HI set: there is no other die");
-    return ~0u;
-  }
-  return m_.regs.access_read(m_.regs.get("BIF_BX0_PCIE_INDEX2") / 4);
+bool Nbio::window_open(uint32_t dword) {
+  for (const char* data : {"MM_DATA", "BIF_BX_PF0_RSMU_DATA", "BIF_BX0_PCIE_DATA2"})
+    if (dword == m_.regs.dword(data)) {
+      m_.rules.broken("unknown-register", fmt::format("{} through an index window", data));
+      return false;
+    }
+  return true;
 }
 
-void Nbio::window_write(uint32_t value) {
-  if (m_.regs.get("BIF_BX0_PCIE_INDEX2_HI")) {
-    m_.rules.broken("unknown-register", "PCIE_DATA2 with PCIE_INDEX2_HI set: there is no other die");
-    return;
-  }
-  m_.regs.access_write(m_.regs.get("BIF_BX0_PCIE_INDEX2") / 4, value);
+uint32_t Nbio::window_read(uint32_t dword) { return window_open(dword) ? m_.regs.access_read(dword) : 0; }
+
+void Nbio::window_write(uint32_t dword, uint32_t value) {
+  if (window_open(dword)) m_.regs.access_write(dword, value);
+}
+
+// PCIE_INDEX2_HI routes to other dies and stays set until it is cleared.
+bool Nbio::die_selected() {
+  if (m_.regs.get("BIF_BX0_PCIE_INDEX2_HI") == 0) return true;
+  m_.rules.broken("unknown-register", "PCIE_DATA2 with PCIE_INDEX2_HI set: there is no other die");
+  return false;
 }
 
 bool Nbio::doorbell_waiting() const {

@@ -81,9 +81,6 @@ void Sdma::control(Engine& e, uint32_t v) {
 }
 
 bool Sdma::running(const Engine& e) const { return e.enabled && !e.hung && !(reg(e, "F32_CNTL") & (kHalt | kTh1Reset)); }
-bool Sdma::any_active() const {
-  return std::ranges::any_of(engines_, [](const Engine& e) { return e.enabled && !e.hung; });
-}
 uint64_t Sdma::ring_bytes(const Engine& e) const { return uint64_t{4} << RbSize::get(reg(e, "QUEUE0_RB_CNTL")); }
 
 bool Sdma::doorbell(unsigned index, uint64_t value) {
@@ -102,7 +99,7 @@ bool Sdma::doorbell(unsigned index, uint64_t value) {
 
 StepResult Sdma::step(std::unique_lock<std::mutex>& lock) {
   StepResult result = StepResult::kIdle;
-  if (m_.in_reset()) return result;
+  if (m_.reset_pending()) return result;
   for (Engine& e : engines_) {
     if (!running(e)) continue;
     const uint64_t before = e.rptr, epoch = e.epoch;
@@ -277,7 +274,9 @@ StepResult Sdma::indirect(Engine& e, uint32_t, const std::vector<uint32_t>& p) {
 std::byte* Sdma::place(Engine& e, uint64_t va, bool write, uint64_t& run) {
   Mapping map = m_.gc.lookup(va, e.who);
   const bool ok = map.status == Mapping::Status::kOk && (write ? map.writable : map.readable);
-  run = std::min(run, 4096 - va % 4096);
+  // Scattered host pages and the stand-in page end at 4 KiB; local memory goes on as far as its entry reaches.
+  const bool local = ok && !map.system && !map.prt;
+  run = std::min(run, local ? std::min(map.va_end - va, kSlice) : 4096 - va % 4096);
   if (!ok) {
     unsigned permission = map.status == Mapping::Status::kOk ? (write ? 2 : 1) : 0;
     if (!m_.gc.raise_fault(va, write, map.status, permission, Client::kSdma)) return nullptr;
@@ -294,7 +293,12 @@ std::byte* Sdma::place(Engine& e, uint64_t va, bool write, uint64_t& run) {
     scratch_.fill(std::byte{0xff});
     return scratch_.data() + va % 4096;
   }
-  return target < m_.memory.vram_size() ? m_.memory.vram() + target : scratch_.data() + va % 4096;
+  if (target < m_.memory.vram_size()) {
+    run = std::min(run, m_.memory.vram_size() - target);
+    return m_.memory.vram() + target;
+  }
+  run = std::min(run, 4096 - va % 4096);
+  return scratch_.data() + va % 4096;
 }
 
 bool Sdma::move(Engine& e, uint64_t dst, uint64_t src, const uint32_t* fill, uint64_t n, std::unique_lock<std::mutex>& lock) {

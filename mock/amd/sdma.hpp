@@ -18,7 +18,6 @@ class Sdma {
   bool doorbell(unsigned index, uint64_t value);
   /// Runs packets of both engines. Thread: the copy engines'; releases the lock now and then during long copies.
   StepResult step(std::unique_lock<std::mutex>& lock);
-  bool any_active() const;
 
  private:
   struct Engine {
