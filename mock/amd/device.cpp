@@ -45,7 +45,8 @@ class VramBar final : public MmioBackend {
   void note(const char* what, uint64_t at) {
     if (!m_.in_reset() && !m_.config.decode()) m_.rules.broken("decode-off", fmt::format("{} of VRAM {:#x}", what, at));
   }
-  template <class T> T read(uint64_t at) {
+  template <class T>
+  T read(uint64_t at) {
     T v{};
     read_block(at, std::as_writable_bytes(std::span(&v, 1)));
     return v;
@@ -54,7 +55,8 @@ class VramBar final : public MmioBackend {
     std::scoped_lock lock(m_.mutex);
     ++m_.counters.bar0_writes;
     uint64_t size = m_.memory.vram_size();
-    if (!m_.answers() || m_.options.card == CardState::kVf || at >= size || in.size() > size - at) return note("write", at);
+    if (!m_.answers() || m_.options.card == CardState::kVf || at >= size || in.size() > size - at)
+      return note("write", at);
     m_.memory.cpu_write(at, in);
   }
   Machine& m_;
@@ -87,7 +89,9 @@ class RegisterBar final : public MmioBackend {
   void write_block(uint64_t at, std::span<const std::byte> in) override { refuse(at, in.size()); }
 
  private:
-  void refuse(uint64_t at, size_t n) { m_.rules.broken("unaligned", fmt::format("{}-byte access of BAR5 at {:#x}", n, at)); }
+  void refuse(uint64_t at, size_t n) {
+    m_.rules.broken("unaligned", fmt::format("{}-byte access of BAR5 at {:#x}", n, at));
+  }
   Machine& m_;
 };
 
@@ -159,7 +163,9 @@ class MockDevice final : public PciDevice {
   void set_dma_bits(unsigned bits) override { dma_bits_ = std::clamp(bits, 24u, 52u); }
 
   void reset() override {
-    throw UnsupportedError({.device = name_, .what = "the card has no function-level reset", .source = "PCIe DEVCAP bit 28 is 0",
+    throw UnsupportedError({.device = name_,
+                            .what = "the card has no function-level reset",
+                            .source = "PCIe DEVCAP bit 28 is 0",
                             .hint = "use a mode1 reset"});
   }
   bool has_interrupt() const override { return m_.options.interrupts; }
@@ -181,7 +187,10 @@ class MockDevice final : public PciDevice {
   }
   void check_config(unsigned offset, unsigned width) const {
     if ((width != 1 && width != 2 && width != 4) || offset % width || offset + width > 4096)
-      throw Error({.device = name_, .what = fmt::format("config access of {} bytes at {:#x}", width, offset), .source = {}, .hint = {}});
+      throw Error({.device = name_,
+                   .what = fmt::format("config access of {} bytes at {:#x}", width, offset),
+                   .source = {},
+                   .hint = {}});
   }
   void open_step(const char* what) {
     std::scoped_lock lock(m_.mutex);
@@ -203,9 +212,12 @@ BarMapping MockDevice::map_bar(unsigned bar, BarCaching) {
   BarInfo info = bar_info(bar);
   if (info.size == 0) fail(name_, fmt::format("BAR{} is absent or unassigned", bar));
   Mmio view;
-  if (bar == 0) view = Mmio(vram_, info.size);
-  else if (bar == 5) view = Mmio(registers_, info.size);
-  else view = Mmio(m_.nbio.doorbells(), info.size);
+  if (bar == 0)
+    view = Mmio(vram_, info.size);
+  else if (bar == 5)
+    view = Mmio(registers_, info.size);
+  else
+    view = Mmio(m_.nbio.doorbells(), info.size);
   if (bar == 2) {
     std::scoped_lock lock(m_.mutex);
     m_.start_engines();
@@ -241,7 +253,8 @@ DmaBuffer MockDevice::alloc_dma(uint64_t size, bool contiguous) {
   if (contiguous && size > 2 * MiB) fail(name_, fmt::format("{} bytes of contiguous memory", size), "at most 2 MiB");
   void* p = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (p == MAP_FAILED)
-    throw OutOfMemoryError({.device = name_, .what = fmt::format("{} bytes of host memory", size), .source = {}, .hint = {}});
+    throw OutOfMemoryError(
+        {.device = name_, .what = fmt::format("{} bytes of host memory", size), .source = {}, .hint = {}});
   std::vector<BusAddress> pages;
   {
     std::scoped_lock lock(m_.mutex);
@@ -260,7 +273,8 @@ DmaBuffer MockDevice::alloc_dma(uint64_t size, bool contiguous) {
 
 }  // namespace
 
-std::unique_ptr<PciDevice> open_mock_device(Machine& machine, std::shared_ptr<void> card, std::string name, std::string folder) {
+std::unique_ptr<PciDevice> open_mock_device(Machine& machine, std::shared_ptr<void> card, std::string name,
+                                            std::string folder) {
   return std::make_unique<MockDevice>(machine, std::move(card), std::move(name), std::move(folder));
 }
 

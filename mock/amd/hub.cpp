@@ -11,7 +11,7 @@
 namespace baregpu::mock {
 namespace {
 
-// gfx11 entries (amd.md 4.3; amdgpu_vm.h).
+// gfx11 entries (amdgpu_vm.h, gmc_v11_0.c).
 constexpr uint64_t kValid = 1, kSystem = 2, kExec = 1 << 4, kRead = 1 << 5, kWrite = 1 << 6;
 constexpr uint64_t kPrt = uint64_t{1} << 51, kPdeIsPte = uint64_t{1} << 54;
 using Fragment = Bits64<11, 7>;
@@ -20,7 +20,9 @@ constexpr uint64_t kAddressMask = 0x0000'ffff'ffff'f000;  // 47:12
 constexpr unsigned kAddressBits = 44;
 
 // CONTEXT0_CNTL of gfx11: an interrupt enable and a default enable for each kind of fault.
-struct FaultBits { unsigned interrupt, use_default; };
+struct FaultBits {
+  unsigned interrupt, use_default;
+};
 constexpr FaultBits kRangeBits{9, 10}, kPde0Bits{13, 14}, kValidBits{15, 16}, kReadBits{17, 18}, kWriteBits{19, 20},
     kExecBits{21, 22};
 
@@ -55,11 +57,12 @@ Hub::Hub(Machine& machine, std::string prefix) : m_(machine), prefix_(std::move(
     m_.regs.set(name("VM_L2_PROTECTION_FAULT_CNTL"), v & ~1u);
     if (!(v & 1)) return;  // CLEAR_PROTECTION_FAULT_STATUS_ADDR
     fault_latched_ = false;
-    for (const char* s : {"VM_L2_PROTECTION_FAULT_STATUS", "VM_L2_PROTECTION_FAULT_ADDR_LO32", "VM_L2_PROTECTION_FAULT_ADDR_HI32"})
+    for (const char* s :
+         {"VM_L2_PROTECTION_FAULT_STATUS", "VM_L2_PROTECTION_FAULT_ADDR_LO32", "VM_L2_PROTECTION_FAULT_ADDR_HI32"})
       m_.regs.set(name(s), 0);
   });
-  for (const char* s : {"VM_L2_PROTECTION_FAULT_STATUS", "VM_L2_PROTECTION_FAULT_ADDR_LO32", "VM_L2_PROTECTION_FAULT_ADDR_HI32",
-                        "VM_INVALIDATE_ENG17_ACK"})
+  for (const char* s : {"VM_L2_PROTECTION_FAULT_STATUS", "VM_L2_PROTECTION_FAULT_ADDR_LO32",
+                        "VM_L2_PROTECTION_FAULT_ADDR_HI32", "VM_INVALIDATE_ENG17_ACK"})
     r.read_only(name(s));
 }
 
@@ -80,7 +83,8 @@ void Hub::invalidate() {
 // VM_INVALIDATE_ENG17_REQ of gfx11: VMIDs 15:0, type 18:16, L2_PTES 19, PDE0..2 20..22, L1_PTES 23, clear faults 24.
 void Hub::on_request(uint32_t v) {
   m_.regs.set(name("VM_INVALIDATE_ENG17_REQ"), v);
-  if (is_mm_ && !semaphore_held_ && m_.rules.broken("tlb-semaphore", fmt::format("MM invalidate request {:#x}", v))) return;
+  if (is_mm_ && !semaphore_held_ && m_.rules.broken("tlb-semaphore", fmt::format("MM invalidate request {:#x}", v)))
+    return;
   ack_ &= ~(v & 0xffff);
   if (!(*l1_cntl_ & 1)) return;  // a hub that is not enabled never acknowledges
   m_.defer([this, v] {
@@ -134,7 +138,8 @@ void Hub::check_format(uint64_t pte, uint64_t va) {
   if (mtype == 1 || mtype == 5 || mtype == 7)
     m_.rules.broken("pte-format", fmt::format("PTE {:#x} of {:#x}: MTYPE {} is reserved", pte, va, mtype));
   if ((pte & kAddressMask) >> kAddressBits)
-    m_.rules.broken("pte-format", fmt::format("PTE {:#x} of {:#x}: address has more than {} bits", pte, va, kAddressBits));
+    m_.rules.broken("pte-format",
+                    fmt::format("PTE {:#x} of {:#x}: address has more than {} bits", pte, va, kAddressBits));
 }
 
 Mapping Hub::walk(uint64_t va, bool cached, const char* who) {
@@ -196,10 +201,11 @@ Mapping Hub::lookup(uint64_t va, const char* who) {
     if (same) return hit;
     Mapping source = walk(hit.pte_va, false, who);
     const bool fragment = source.status == Mapping::Status::kOk && source.pte == hit.pte;
-    if (m_.rules.broken(fragment ? "pte-fragment" : "stale-translation",
-                        fmt::format("{} hub, {}: VA {:#x} uses {:#x} (PTE {:#x} of {:#x}), the tables say {:#x} (PTE {:#x})",
-                                    prefix_, who, va, hit.target + (va - hit.va_begin), hit.pte, hit.pte_va,
-                                    fresh.status == Mapping::Status::kOk ? fresh.target + (va - fresh.va_begin) : 0, fresh.pte)))
+    if (m_.rules.broken(
+            fragment ? "pte-fragment" : "stale-translation",
+            fmt::format("{} hub, {}: VA {:#x} uses {:#x} (PTE {:#x} of {:#x}), the tables say {:#x} (PTE {:#x})",
+                        prefix_, who, va, hit.target + (va - hit.va_begin), hit.pte, hit.pte_va,
+                        fresh.status == Mapping::Status::kOk ? fresh.target + (va - fresh.va_begin) : 0, fresh.pte)))
       return hit;
     tlb_.erase(std::prev(it));
     lines_.clear();
@@ -209,8 +215,9 @@ Mapping Hub::lookup(uint64_t va, const char* who) {
     // The walker's own cache may hold a table line from before the page was mapped.
     Mapping fresh = walk(va, false, who);
     if (fresh.status == Mapping::Status::kOk &&
-        !m_.rules.broken("stale-translation", fmt::format("{} hub, {}: VA {:#x} was cached as invalid, the tables say PTE {:#x}",
-                                                          prefix_, who, va, fresh.pte))) {
+        !m_.rules.broken("stale-translation",
+                         fmt::format("{} hub, {}: VA {:#x} was cached as invalid, the tables say PTE {:#x}", prefix_,
+                                     who, va, fresh.pte))) {
       lines_.clear();
       return fresh;
     }
@@ -226,9 +233,12 @@ Mapping Hub::lookup(uint64_t va, const char* who) {
 
 bool Hub::raise_fault(uint64_t va, bool write, Mapping::Status why, unsigned permission, Client client) {
   FaultBits bits = kValidBits;
-  if (why == Mapping::Status::kRange) bits = kRangeBits;
-  else if (why == Mapping::Status::kWalkerError) bits = kPde0Bits;
-  else if (permission) bits = permission & 4 ? kExecBits : write ? kWriteBits : kReadBits;
+  if (why == Mapping::Status::kRange)
+    bits = kRangeBits;
+  else if (why == Mapping::Status::kWalkerError)
+    bits = kPde0Bits;
+  else if (permission)
+    bits = permission & 4 ? kExecBits : write ? kWriteBits : kReadBits;
   const uint32_t cntl = *context_cntl_;
   std::string status = name("VM_L2_PROTECTION_FAULT_STATUS");
   if (fault_latched_) {
@@ -247,8 +257,10 @@ bool Hub::raise_fault(uint64_t va, bool write, Mapping::Status why, unsigned per
 
 void Hub::default_page(uint64_t va, std::byte* data, size_t n, bool write) {
   const uint64_t at = default_page_offset() + va % 4096;
-  if (write) m_.memory.vram_write(at, {data, n}, "fault default page");
-  else m_.memory.vram_read(at, {data, n}, "fault default page");
+  if (write)
+    m_.memory.vram_write(at, {data, n}, "fault default page");
+  else
+    m_.memory.vram_read(at, {data, n}, "fault default page");
 }
 
 bool Hub::read(uint64_t va, std::span<std::byte> out, Client client, const char* who) {

@@ -89,7 +89,8 @@ class Machine {
   void start_engines();
   /// Wakes sleeping engines: something that they wait for may have changed. Thread: any.
   void kick();
-  /// Unmaps host memory that no page leads to any more: at once, or when the running waves, which may hold its address, end.
+  /// Unmaps host memory that no page leads to any more: at once, or when the running waves, which may hold its address,
+  /// end.
   void release_host(std::byte* host, uint64_t size);
   void note_waves_ended();
   bool stopping() const { return stopping_; }
@@ -102,12 +103,18 @@ class Machine {
   void trace_access(char kind, uint32_t dword, uint32_t value);
   void finish_reset();
 
-  struct Deferred { unsigned reads; std::function<void()> f; };
+  struct Deferred {
+    unsigned reads;
+    std::function<void()> f;
+  };
   std::vector<Deferred> deferred_;
   std::vector<std::string>* trace_ = nullptr;
   std::chrono::steady_clock::time_point reset_until_{}, clock_zero_;
   bool reset_pending_ = false, removed_ = false;
-  struct Grave { std::byte* host; uint64_t size; };
+  struct Grave {
+    std::byte* host;
+    uint64_t size;
+  };
   std::vector<Grave> graves_;
 
   std::mutex msi_mutex_;

@@ -82,10 +82,18 @@ TEST_CASE("RELEASE_MEM: data, clock, interrupt", "[mock][compute]") {
 TEST_CASE("WRITE_DATA, COPY_DATA, WAIT_REG_MEM and SET_UCONFIG_REG", "[mock][compute]") {
   Queue g;
   const uint64_t a = page(kDataPage + 2), b = page(kDataPage + 3);
-  CHECK(g.run({pm4(0x37, 5), 5 << 8 | 1 << 20, lo(a), hi(a), 0x11, 0x22,                      // WRITE_DATA
-               pm4(0x40, 5), 2 | 2 << 8 | 1 << 16, lo(a), hi(a), lo(b), hi(b),                // COPY_DATA, 64 bits
-               pm4(0x79, 2), 0x47, 0xfeed,                                                    // SCRATCH_REG7
-               pm4(0x40, 5), 4 | 2 << 8, 0xc047, 0, lo(b + 8), hi(b)}, 1));                   // register to memory
+  CHECK(g.run({pm4(0x37, 5), 5 << 8 | 1 << 20,
+               lo(a),        hi(a),
+               0x11,         0x22,  // WRITE_DATA
+               pm4(0x40, 5), 2 | 2 << 8 | 1 << 16,
+               lo(a),        hi(a),
+               lo(b),        hi(b),  // COPY_DATA, 64 bits
+               pm4(0x79, 2), 0x47,
+               0xfeed,  // SCRATCH_REG7
+               pm4(0x40, 5), 4 | 2 << 8,
+               0xc047,       0,
+               lo(b + 8),    hi(b)},
+              1));  // register to memory
   CHECK(g.v64(Rig::data(kDataPage + 3)) == 0x22'00000011ull);
   CHECK(g.v32(Rig::data(kDataPage + 3, 8)) == 0xfeed);
   CHECK(g.r(kScratch7) == 0xfeed);
@@ -96,8 +104,9 @@ TEST_CASE("WRITE_DATA, COPY_DATA, WAIT_REG_MEM and SET_UCONFIG_REG", "[mock][com
   CHECK(g.wait32(kDoneAt, 2));
   // Write-wait-write on the HDP flush registers: bytes that wait in the buffer get through.
   g.put32(Rig::data(kDataPage + 4), 0x77);
-  CHECK(g.run({pm4(0x3c, 6), 5 | 1 << 6, kHdpReq, kHdpDone, 0xffffffff, 0xffffffff, 4,
-               pm4(0x40, 5), 2 | 2 << 8, lo(page(kDataPage + 4)), hi(a), lo(b), hi(b)}, 3));
+  CHECK(g.run({pm4(0x3c, 6), 5 | 1 << 6, kHdpReq, kHdpDone, 0xffffffff, 0xffffffff, 4, pm4(0x40, 5), 2 | 2 << 8,
+               lo(page(kDataPage + 4)), hi(a), lo(b), hi(b)},
+              3));
   CHECK(g.v32(Rig::data(kDataPage + 3)) == 0x77);
   CHECK(g.notes() == "");
 }
@@ -109,10 +118,12 @@ TEST_CASE("indirect buffers, two deep, and PRED_EXEC", "[mock][compute]") {
   auto put = [&](unsigned p, const std::vector<uint32_t>& d) {
     for (size_t i = 0; i < d.size(); ++i) g.put32(Rig::data(p, 4 * i), d[i]);
   };
-  auto call = [&](uint64_t va, size_t n) { return std::vector<uint32_t>{pm4(0x3f, 3), lo(va), hi(va), uint32_t(n) | 1 << 23}; };
+  auto call = [&](uint64_t va, size_t n) {
+    return std::vector<uint32_t>{pm4(0x3f, 3), lo(va), hi(va), uint32_t(n) | 1 << 23};
+  };
   auto in = write(a, 1);
-  auto out = write(a + 4, 2) + call(inner, in.size()) + std::vector<uint32_t>{pm4(0x23, 1), 2u << 24 | 5} + write(a + 8, 3) +
-             std::vector<uint32_t>{pm4(0x23, 1), 1u << 24 | 5} + write(a + 12, 4);
+  auto out = write(a + 4, 2) + call(inner, in.size()) + std::vector<uint32_t>{pm4(0x23, 1), 2u << 24 | 5} +
+             write(a + 8, 3) + std::vector<uint32_t>{pm4(0x23, 1), 1u << 24 | 5} + write(a + 12, 4);
   put(kIbPage, out);
   put(kIbPage + 1, in);
   CHECK(g.run(call(ib, out.size()), 1));
@@ -127,15 +138,19 @@ TEST_CASE("indirect buffers, two deep, and PRED_EXEC", "[mock][compute]") {
 }
 
 TEST_CASE("malformed packets hang the queue and raise the CP's interrupt", "[mock][compute]") {
-  struct Bad { std::vector<uint32_t> dwords; const char* rule; uint32_t source; };
+  struct Bad {
+    std::vector<uint32_t> dwords;
+    const char* rule;
+    uint32_t source;
+  };
   const uint64_t ib = page(kIbPage);
   const std::vector<Bad> bad = {
-      {{0x00000000, 0}, "ring-packet-malformed", 183},                                      // type 0
-      {{pm4(0x99, 1), 0}, "ring-packet-malformed", 183},                                    // unknown opcode
-      {{pm4(0x10, 1) | 0x40, 0}, "ring-packet-malformed", 180},                             // reserved bit
-      {{pm4(0x15, 3), 1, 1, 1}, "ring-packet-malformed", 183},                              // short DISPATCH_DIRECT
-      {{pm4(0x46, 1), 0x3f}, "ring-packet-malformed", 183},                                 // unknown event
-      {{pm4(0x3f, 3), lo(ib), hi(ib), 8}, "ring-packet-malformed", 183},                    // IB without VALID
+      {{0x00000000, 0}, "ring-packet-malformed", 183},                    // type 0
+      {{pm4(0x99, 1), 0}, "ring-packet-malformed", 183},                  // unknown opcode
+      {{pm4(0x10, 1) | 0x40, 0}, "ring-packet-malformed", 180},           // reserved bit
+      {{pm4(0x15, 3), 1, 1, 1}, "ring-packet-malformed", 183},            // short DISPATCH_DIRECT
+      {{pm4(0x46, 1), 0x3f}, "ring-packet-malformed", 183},               // unknown event
+      {{pm4(0x3f, 3), lo(ib), hi(ib), 8}, "ring-packet-malformed", 183},  // IB without VALID
       {{pm4(0x3f, 3), lo(ib) | 2, hi(ib), 8 | 1 << 23}, "unaligned", 183},
       {{pm4(0x76, 2), 0x3ff + 1, 0}, "register-window", 184},
       {{pm4(0x79, 2), 0x4000, 0}, "register-window", 184},
@@ -215,7 +230,8 @@ TEST_CASE("compute state that was not programmed, or is out of range, hangs", "[
     p.erase(p.begin() + long(at), p.begin() + long(at + n));
     return p;
   };
-  std::vector<std::vector<uint32_t>> bad = {without(0, 4), without(4, 4), without(8, 3), without(11, 3), without(18, 10)};
+  std::vector<std::vector<uint32_t>> bad = {without(0, 4), without(4, 4), without(8, 3), without(11, 3),
+                                            without(18, 10)};
   bad.push_back(good);
   bad.back()[23] = 2048;  // work-items
   for (const auto& p : bad) {
@@ -227,7 +243,8 @@ TEST_CASE("compute state that was not programmed, or is out of range, hangs", "[
 }
 
 TEST_CASE("wave faults: page fault, illegal instruction, memory violation", "[mock][compute]") {
-  auto kind = GENERATE(FaultKind::kPageFault, FaultKind::kPermission, FaultKind::kIllegalInstruction, FaultKind::kMemoryViolation);
+  auto kind = GENERATE(FaultKind::kPageFault, FaultKind::kPermission, FaultKind::kIllegalInstruction,
+                       FaultKind::kMemoryViolation);
   Queue g;
   g.cores->run = [&](auto&, auto&, auto&) {
     DispatchResult r;
@@ -248,7 +265,7 @@ TEST_CASE("wave faults: page fault, illegal instruction, memory violation", "[mo
   } else {
     CHECK(iv[0].client == 20);
     CHECK(iv[0].source == 239);
-    CHECK((iv[0].ctx1 >> 6 & 3) == 2);                                                       // encoding: error
+    CHECK((iv[0].ctx1 >> 6 & 3) == 2);  // encoding: error
     CHECK((iv[0].ctx0 >> 21 & 0xf) == (kind == FaultKind::kMemoryViolation ? 2 : 1));
     CHECK(iv[0].ctx0 >> 27 == 3);
   }
@@ -387,7 +404,8 @@ TEST_CASE("the interrupt ring: pointer unit, overflow, MSI only with everything 
   CHECK((g.r(kIhWptr) & 1) == 1);
   g.w(kIhCntl, g.r(kIhCntl) | 1u << 31);
   CHECK((g.r(kIhWptr) & 1) == 0);
-  while (g.dev->wait_interrupt(std::chrono::milliseconds(1))) {}
+  while (g.dev->wait_interrupt(std::chrono::milliseconds(1))) {
+  }
   g.setup_ih();
   g.dev->set_bus_master(false);
   CHECK(g.run(release(kDone, 10, 1), 11));

@@ -30,8 +30,10 @@ struct Blob {
 }  // namespace
 
 TEST_CASE("the discovery blob has right checksums and the chip's versions", "[mock][discovery]") {
-  auto [arch, gc, mp, vram_mib] = GENERATE(table<const char*, unsigned, unsigned, uint32_t>(
-      {{"gfx1100", 0x0b0000, 0x0d0000, 24576}, {"gfx1101", 0x0b0003, 0x0d000a, 16384}, {"gfx1102", 0x0b0002, 0x0d0007, 8192}}));
+  auto [arch, gc, mp, vram_mib] =
+      GENERATE(table<const char*, unsigned, unsigned, uint32_t>({{"gfx1100", 0x0b0000, 0x0d0000, 24576},
+                                                                 {"gfx1101", 0x0b0003, 0x0d000a, 16384},
+                                                                 {"gfx1102", 0x0b0002, 0x0d0007, 8192}}));
   mock::MockOptions o;
   o.arch = arch;
   Rig g(o);
@@ -54,7 +56,8 @@ TEST_CASE("the discovery blob has right checksums and the chip's versions", "[mo
   for (unsigned i = 0; i < count; ++i) {
     unsigned n = b.bytes.at(at + 3);
     if (b.bytes.at(at + 2) == 0)
-      found[b.u16(at)] = {b.bytes.at(at + 4) << 16 | b.bytes.at(at + 5) << 8 | b.bytes.at(at + 6), n ? b.u32(at + 8) : 0};
+      found[b.u16(at)] = {b.bytes.at(at + 4) << 16 | b.bytes.at(at + 5) << 8 | b.bytes.at(at + 6),
+                          n ? b.u32(at + 8) : 0};
     at += 8 + 4 * n;
   }
   CHECK(at == ip + b.u16(ip + 6));

@@ -8,14 +8,16 @@ using namespace rig;
 using mock::CardState;
 
 TEST_CASE("config space has the identity and the capabilities", "[mock][pci]") {
-  auto [arch, id] = GENERATE(table<const char*, unsigned>({{"gfx1100", 0x744c}, {"gfx1101", 0x747e}, {"gfx1102", 0x7480}}));
+  auto [arch, id] =
+      GENERATE(table<const char*, unsigned>({{"gfx1100", 0x744c}, {"gfx1101", 0x747e}, {"gfx1102", 0x7480}}));
   mock::MockOptions o;
   o.arch = arch;
   Rig g(o);
   CHECK(g.dev->config_read(0, 4) == (id << 16 | 0x1002));
   CHECK(g.dev->id().class_code == 0x030000);
   std::set<unsigned> ids;
-  for (unsigned at = g.dev->config_read(0x34, 1); at; at = g.dev->config_read(at + 1, 1)) ids.insert(g.dev->config_read(at, 1));
+  for (unsigned at = g.dev->config_read(0x34, 1); at; at = g.dev->config_read(at + 1, 1))
+    ids.insert(g.dev->config_read(at, 1));
   CHECK(ids == std::set<unsigned>{0x01, 0x05, 0x10});  // power management, MSI, PCIe
   std::set<unsigned> ext;
   for (unsigned at = 0x100; at; at = g.dev->config_read(at, 4) >> 20) ext.insert(g.dev->config_read(at, 4) & 0xffff);
@@ -136,8 +138,10 @@ TEST_CASE("one opener at a time; there is no function-level reset", "[mock][pci]
 }
 
 TEST_CASE("states in which a card is found", "[mock][pci]") {
-  auto [state, sos, version] = GENERATE(table<CardState, uint32_t, uint32_t>({{CardState::kCold, 0, 0}, {CardState::kAmdgpu, 1, 0},
-                                                                              {CardState::kAm, 1, 0xa0000008}, {CardState::kAmDirty, 1, 0xa0000008},
+  auto [state, sos, version] = GENERATE(table<CardState, uint32_t, uint32_t>({{CardState::kCold, 0, 0},
+                                                                              {CardState::kAmdgpu, 1, 0},
+                                                                              {CardState::kAm, 1, 0xa0000008},
+                                                                              {CardState::kAmDirty, 1, 0xa0000008},
                                                                               {CardState::kStalled, 0, 0}}));
   mock::MockOptions o;
   o.card = state;
@@ -200,7 +204,8 @@ TEST_CASE("accesses are counted and traced with register names", "[mock][pci]") 
   g.dev->config_read(0, 4);
   g.card->set_trace(nullptr);
   g.r(kMemsize);
-  CHECK(trace == std::vector<std::string>{"R RCC_DEV0_EPF0_RCC_CONFIG_MEMSIZE 0xde3 = 0x6000", "W SCRATCH_REG7 0xc047 = 0x12"});
+  CHECK(trace ==
+        std::vector<std::string>{"R RCC_DEV0_EPF0_RCC_CONFIG_MEMSIZE 0xde3 = 0x6000", "W SCRATCH_REG7 0xc047 = 0x12"});
   mock::AccessCounters c = g.card->counters();
   CHECK(c.mmio_reads == 2);
   CHECK(c.mmio_writes == 1);

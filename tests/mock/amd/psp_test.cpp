@@ -19,7 +19,9 @@ struct Firmware {
     return Bytes(std::istreambuf_iterator<char>(in), {});
   }
 };
-uint32_t u32(const Bytes& b, size_t at) { return b.at(at) | b.at(at + 1) << 8 | b.at(at + 2) << 16 | uint32_t(b.at(at + 3)) << 24; }
+uint32_t u32(const Bytes& b, size_t at) {
+  return b.at(at) | b.at(at + 1) << 8 | b.at(at + 2) << 16 | uint32_t(b.at(at + 3)) << 24;
+}
 Bytes part(const Bytes& b, size_t at, size_t n) {
   REQUIRE(at + n <= b.size());
   return Bytes(b.begin() + long(at), b.begin() + long(at + n));
@@ -50,8 +52,8 @@ struct PspRig : Rig {
   }
   void boot_all() {
     REQUIRE(ready());
-    const std::pair<uint32_t, uint32_t> steps[] = {{0x80000, 3}, {0x10000000, 3}, {0x10000, 2}, {0xb0000, 7},
-                                                   {0xd0000, 8}, {0xc0000, 9}, {0xe0000, 10}, {0x20000, 1}};
+    const std::pair<uint32_t, uint32_t> steps[] = {{0x80000, 3}, {0x10000000, 3}, {0x10000, 2},  {0xb0000, 7},
+                                                   {0xd0000, 8}, {0xc0000, 9},    {0xe0000, 10}, {0x20000, 1}};
     for (auto [command, type] : steps) CHECK(boot(command, sos_piece(type)) == 0);
     REQUIRE(poll(kPsp81, ~0u, 1));
   }
@@ -84,17 +86,20 @@ struct PspRig : Rig {
     put(kMsg, toc);
     return command(0x20, {lo(kFb + kMsg), hi(kFb + kMsg), uint32_t(toc.size())});
   }
-  uint32_t setup_tmr(uint64_t at, uint32_t size) { return command(5, {lo(kFb + at), hi(kFb + at), size, 2, lo(at), hi(at)}); }
+  uint32_t setup_tmr(uint64_t at, uint32_t size) {
+    return command(5, {lo(kFb + at), hi(kFb + at), size, 2, lo(at), hi(at)});
+  }
   /// All images that the RLC hands out: {type, bytes}.
   std::vector<std::pair<uint32_t, Bytes>> images() {
-    Bytes sdma = fw.file("sdma_6_0_0.bin"), mec = fw.file("gc_11_0_0_mec.bin"), imu = fw.file("gc_11_0_0_imu.bin"), rlc = fw.file("gc_11_0_0_rlc.bin");
-    CHECK(u32(sdma, 8) == 2);            // header v2.0
+    Bytes sdma = fw.file("sdma_6_0_0.bin"), mec = fw.file("gc_11_0_0_mec.bin"), imu = fw.file("gc_11_0_0_imu.bin"),
+          rlc = fw.file("gc_11_0_0_rlc.bin");
+    CHECK(u32(sdma, 8) == 2);  // header v2.0
     CHECK(u32(rlc, 8) == (3u << 16 | 2));
     return {{72, part(sdma, u32(sdma, 48), u32(sdma, 52))}, {71, part(sdma, u32(sdma, 24), u32(sdma, 36))},
-            {89, part(mec, u32(mec, 24), u32(mec, 36))}, {94, part(mec, u32(mec, 48), u32(mec, 44))},
-            {68, part(imu, u32(imu, 24), u32(imu, 32))}, {69, part(imu, u32(imu, 24) + u32(imu, 32), u32(imu, 40))},
-            {26, part(rlc, u32(rlc, 160), u32(rlc, 156))}, {48, part(rlc, u32(rlc, 168), u32(rlc, 164))},
-            {25, part(rlc, u32(rlc, 184), u32(rlc, 180))}, {7, part(rlc, u32(rlc, 200), u32(rlc, 196))},
+            {89, part(mec, u32(mec, 24), u32(mec, 36))},    {94, part(mec, u32(mec, 48), u32(mec, 44))},
+            {68, part(imu, u32(imu, 24), u32(imu, 32))},    {69, part(imu, u32(imu, 24) + u32(imu, 32), u32(imu, 40))},
+            {26, part(rlc, u32(rlc, 160), u32(rlc, 156))},  {48, part(rlc, u32(rlc, 168), u32(rlc, 164))},
+            {25, part(rlc, u32(rlc, 184), u32(rlc, 180))},  {7, part(rlc, u32(rlc, 200), u32(rlc, 196))},
             {8, part(rlc, u32(rlc, 24), u32(rlc, 20))}};
   }
   Bytes smu() {
@@ -121,17 +126,20 @@ struct PspRig : Rig {
 TEST_CASE("every chip has the files that drivers of its generation ask for", "[mock][psp]") {
   const auto folder = std::filesystem::temp_directory_path() / "baregpu-fw-test";
   auto [arch, files] = GENERATE(table<const char*, std::vector<std::string>>(
-      {{"gfx1100", {"psp_13_0_0_sos", "smu_13_0_0", "sdma_6_0_0", "gc_11_0_0_mec", "gc_11_0_0_imu", "gc_11_0_0_rlc", "gc_11_0_0_pfp", "gc_11_0_0_me"}},
+      {{"gfx1100",
+        {"psp_13_0_0_sos", "smu_13_0_0", "sdma_6_0_0", "gc_11_0_0_mec", "gc_11_0_0_imu", "gc_11_0_0_rlc",
+         "gc_11_0_0_pfp", "gc_11_0_0_me"}},
        {"gfx1101", {"psp_13_0_10_sos", "smu_13_0_10", "sdma_6_0_3", "gc_11_0_3_mec", "gc_11_0_3_imu", "gc_11_0_3_rlc"}},
-       {"gfx1102", {"psp_13_0_7_sos", "smu_13_0_7", "sdma_6_0_2", "gc_11_0_2_mec", "gc_11_0_2_imu", "gc_11_0_2_rlc"}}}));
+       {"gfx1102",
+        {"psp_13_0_7_sos", "smu_13_0_7", "sdma_6_0_2", "gc_11_0_2_mec", "gc_11_0_2_imu", "gc_11_0_2_rlc"}}}));
   mock::write_firmware(arch, folder.string());
   for (const std::string& f : files) {
     CAPTURE(f);
     const auto path = folder / (f + ".bin");
     REQUIRE(std::filesystem::exists(path));
     Bytes b = Firmware{folder.string()}.file(f + ".bin");
-    CHECK(u32(b, 0) == b.size());                          // size_bytes
-    CHECK(u32(b, 24) + u32(b, 20) <= b.size());            // ucode inside
+    CHECK(u32(b, 0) == b.size());                // size_bytes
+    CHECK(u32(b, 24) + u32(b, 20) <= b.size());  // ucode inside
   }
   std::filesystem::remove_all(folder);
 }
@@ -241,12 +249,12 @@ TEST_CASE("ring commands are refused with a status", "[mock][psp]") {
     REQUIRE(g.create_ring());
     CHECK(g.load_toc() == 0);
     CHECK(g.tmr_size == 0x1200000);
-    CHECK(g.setup_tmr(kTmr, 0x1000000) != 0);      // smaller than asked
+    CHECK(g.setup_tmr(kTmr, 0x1000000) != 0);  // smaller than asked
     CHECK(g.setup_tmr(kTmr + 4096, 0x1300000) != 0);
     CHECK(g.setup_tmr(kTmr, 0x1300000) == 0);
-    CHECK(g.setup_tmr(kTmr, 0x1300000) != 0);      // twice
+    CHECK(g.setup_tmr(kTmr, 0x1300000) != 0);  // twice
     Bytes rlc = g.images().back().second;
-    CHECK(g.load(7, rlc) == 0xffff000f);           // right bytes, wrong type
+    CHECK(g.load(7, rlc) == 0xffff000f);  // right bytes, wrong type
     CHECK(g.load(99, rlc) == 0xffff0006);
     Bytes longer = rlc;
     longer.push_back(0);
@@ -254,7 +262,7 @@ TEST_CASE("ring commands are refused with a status", "[mock][psp]") {
     CHECK(g.command(6, {lo(kFb + kMsg), hi(kFb + kMsg), 0, 8}) == 0xffff0006);
     CHECK(g.command(0x99, {}) == 0x100);
     CHECK(g.load(8, rlc) == 0);
-    CHECK(g.command(0x21, {}) == 0xffff0007);      // the other images are missing
+    CHECK(g.command(0x21, {}) == 0xffff0007);  // the other images are missing
     CHECK(g.r(kBootload) == 0);
   }
 }

@@ -6,7 +6,8 @@ namespace {
 class FakeExecutor final : public mock::isa::Executor {
  public:
   explicit FakeExecutor(std::shared_ptr<FakeCores> cores) : cores_(std::move(cores)) {}
-  mock::isa::DispatchResult run(const mock::isa::DispatchInfo& d, mock::isa::AddressSpace& m, const std::atomic<bool>& stop) override {
+  mock::isa::DispatchResult run(const mock::isa::DispatchInfo& d, mock::isa::AddressSpace& m,
+                                const std::atomic<bool>& stop) override {
     cores_->last = d;
     ++cores_->runs;
     if (cores_->run) return cores_->run(d, m, stop);
@@ -45,7 +46,8 @@ bool Rig::poll(uint32_t dword, uint32_t mask, uint32_t want) {
 }
 
 bool Rig::wait(const std::function<bool()>& done, int ms) {
-  for (auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(ms); std::chrono::steady_clock::now() < end;) {
+  for (auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
+       std::chrono::steady_clock::now() < end;) {
     if (done()) return true;
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
@@ -128,8 +130,8 @@ std::vector<Rig::Iv> Rig::interrupts() {
 
 void Rig::route_doorbells() {
   w(kDoorbellAperEn, 1);
-  rsmu_write(kS2aEntry0, 0x30000007);       // GFX: awid 3
-  rsmu_write(kS2aEntry0 + 8, 0x3009001d);   // SDMA: awid 0xe, dwords 0x200..0x203
+  rsmu_write(kS2aEntry0, 0x30000007);      // GFX: awid 3
+  rsmu_write(kS2aEntry0 + 8, 0x3009001d);  // SDMA: awid 0xe, dwords 0x200..0x203
 }
 
 void Rig::start_mec() {
@@ -211,14 +213,41 @@ std::vector<uint32_t> release(uint64_t va, uint32_t value, uint32_t int_sel) {
 }
 
 std::vector<uint32_t> dispatch(uint64_t code_va, uint32_t groups) {
-  return {pm4(0x76, 3), 0x20c, lo(code_va >> 8), hi(code_va >> 8),               // COMPUTE_PGM
-          pm4(0x76, 3), 0x212, 0x00ac0041, 0x84,                                 // RSRC1, RSRC2 (2 user SGPRs)
-          pm4(0x76, 2), 0x228, 0,                                                // RSRC3
-          pm4(0x76, 2), 0x218, 0,                                                // TMPRING_SIZE
-          pm4(0x76, 3), 0x240, lo(page(kDataPage)), hi(page(kDataPage)),         // USER_DATA_0, 1
-          pm4(0x76, 9), 0x204, 0, 0, 0, 64, 1, 1, 0, 0,                          // START, NUM_THREAD
-          pm4(0x15, 4), groups, 1, 1, 0x8005,                                    // DISPATCH_DIRECT, wave32
-          pm4(0x46, 1), 0x407};                                                  // CS_PARTIAL_FLUSH
+  return {pm4(0x76, 3),
+          0x20c,
+          lo(code_va >> 8),
+          hi(code_va >> 8),  // COMPUTE_PGM
+          pm4(0x76, 3),
+          0x212,
+          0x00ac0041,
+          0x84,  // RSRC1, RSRC2 (2 user SGPRs)
+          pm4(0x76, 2),
+          0x228,
+          0,  // RSRC3
+          pm4(0x76, 2),
+          0x218,
+          0,  // TMPRING_SIZE
+          pm4(0x76, 3),
+          0x240,
+          lo(page(kDataPage)),
+          hi(page(kDataPage)),  // USER_DATA_0, 1
+          pm4(0x76, 9),
+          0x204,
+          0,
+          0,
+          0,
+          64,
+          1,
+          1,
+          0,
+          0,  // START, NUM_THREAD
+          pm4(0x15, 4),
+          groups,
+          1,
+          1,
+          0x8005,  // DISPATCH_DIRECT, wave32
+          pm4(0x46, 1),
+          0x407};  // CS_PARTIAL_FLUSH
 }
 
 std::vector<uint32_t> operator+(std::vector<uint32_t> a, const std::vector<uint32_t>& b) {

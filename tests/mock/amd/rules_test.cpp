@@ -9,7 +9,8 @@
 
 TEST_CASE("each rule has a name of its own, a reason, and a test that breaks it", "[mock][rules]") {
   std::string tests;
-  for (const auto& e : std::filesystem::directory_iterator(std::filesystem::path(BAREGPU_SOURCE_DIR) / "tests/mock/amd")) {
+  for (const auto& e :
+       std::filesystem::directory_iterator(std::filesystem::path(BAREGPU_SOURCE_DIR) / "tests/mock/amd")) {
     if (e.path().filename() == "rules_test.cpp") continue;
     std::ifstream in(e.path());
     std::stringstream text;

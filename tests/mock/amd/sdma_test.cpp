@@ -6,7 +6,9 @@ using namespace rig;
 namespace {
 
 constexpr uint64_t kFenceVa = page(kDataPage + 7), kFenceAt = Rig::data(kDataPage + 7);
-std::vector<uint32_t> copy(uint64_t dst, uint64_t src, uint32_t bytes) { return {1, bytes - 1, 0, lo(src), hi(src), lo(dst), hi(dst)}; }
+std::vector<uint32_t> copy(uint64_t dst, uint64_t src, uint32_t bytes) {
+  return {1, bytes - 1, 0, lo(src), hi(src), lo(dst), hi(dst)};
+}
 std::vector<uint32_t> fence(uint32_t value) { return {5 | 3 << 16, lo(kFenceVa), hi(kFenceVa), value}; }
 
 struct Engine : Rig {
@@ -48,7 +50,7 @@ TEST_CASE("SDMA copies, writes, fills and stamps", "[mock][sdma]") {
   CHECK(g.v64(Rig::data(kDataPage)) == 0x20'00000010ull);
   CHECK(g.run({13 | 2 << 8, lo(a + 8), hi(a)}, 5));
   CHECK(g.v64(Rig::data(kDataPage, 8)) > 0);
-  CHECK(g.run({2 << 16, 0xffffffff, 0xffffffff}, 6));  // NOP that skips two dwords
+  CHECK(g.run({2 << 16, 0xffffffff, 0xffffffff}, 6));          // NOP that skips two dwords
   CHECK(g.v64(Rig::data(kPointerPage, 0x100)) == g.sdma_put);  // read pointer in bytes
   CHECK(g.notes() == "");
 }
@@ -94,7 +96,10 @@ TEST_CASE("the ring may be used to its last dword, but no packet may cross its e
 }
 
 TEST_CASE("malformed SDMA packets halt the engine", "[mock][sdma]") {
-  struct Bad { std::vector<uint32_t> dwords; const char* rule; };
+  struct Bad {
+    std::vector<uint32_t> dwords;
+    const char* rule;
+  };
   const uint64_t a = page(kDataPage);
   const std::vector<Bad> bad = {{{0x7f}, "ring-packet-malformed"},
                                 {{1 | 5 << 8, 0, 0, 0, 0, 0, 0}, "ring-packet-malformed"},
