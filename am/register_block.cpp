@@ -35,13 +35,21 @@ void RegisterIo::raw_write(uint32_t dword, uint32_t value) {
 
 uint32_t RegisterIo::read(uint32_t dword, const char* name) {
   uint32_t value = raw_read(dword);
-  if (value == 0xffffffff && pci_.config_read(0, 2) == 0xffff)
-    throw TransportError({.device = pci_.name(), .what = fmt::format("device not responding at {}", name),
-                          .source = fmt::format("register {:#x} and the PCI vendor id read all ones", dword),
-                          .hint = "it was unplugged, lost power or is in reset; re-seat it or reset the slot"},
-                         "device_lost");
+  if (value == 0xffffffff) check_alive(dword, name);
   if (trace_) trace_('R', name, dword, value);
   return value;
+}
+
+void RegisterIo::check_alive(uint32_t dword, const char* name) {
+  // Some registers may hold all ones. Config space tells an unplugged card; a card that keeps config space but does not
+  // decode memory (D3, hung bus) is told by a register that never reads so while it lives: VRAM size in MiB.
+  constexpr uint32_t kRccConfigMemsize = 0xde3;
+  const char* what = pci_.config_read(0, 2) == 0xffff ? "the PCI vendor id" : dword != kRccConfigMemsize && raw_read(kRccConfigMemsize) == 0xffffffff ? "RCC_CONFIG_MEMSIZE" : nullptr;
+  if (!what) return;
+  throw TransportError({.device = pci_.name(), .what = fmt::format("device not responding at {}", name),
+                        .source = fmt::format("register {:#x} and {} read all ones", dword, what),
+                        .hint = "it was unplugged, lost power or is in reset; re-seat it or reset the slot"},
+                       "device_lost");
 }
 
 void RegisterIo::write(uint32_t dword, uint32_t value, const char* name) {

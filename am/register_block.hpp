@@ -20,7 +20,7 @@ class RegisterIo {
  public:
   RegisterIo(PciDevice& pci, Mmio bar5) : pci_(pci), bar5_(bar5) {}
 
-  /// Reads a register. All ones are checked against the vendor id: a device that is gone throws
+  /// Reads a register. All ones are checked against places that never read so: a device that is gone throws
   /// TransportError("device_lost") naming `name`.
   uint32_t read(uint32_t dword, const char* name);
   void write(uint32_t dword, uint32_t value, const char* name);
@@ -35,6 +35,7 @@ class RegisterIo {
 
  private:
   uint32_t raw_read(uint32_t dword);
+  void check_alive(uint32_t dword, const char* name);
   void raw_write(uint32_t dword, uint32_t value);
   PciDevice& pci_;
   Mmio bar5_;

@@ -30,7 +30,13 @@ void AmHcqDevice::wait(const TimelinePoint& point) {
     if (timeline_->reached(point)) return;
     const auto now = Clock::now();
     if (now >= look || now >= deadline) {
-      const am::FaultReport report = gpu_->collect_faults();
+      am::FaultReport report;
+      try {
+        report = gpu_->collect_faults();
+      } catch (const Error&) {  // the device is gone
+        failed_ = true;
+        throw;
+      }
       if (report.faulted) fail(point, report, false);
       // The work may have ended while the faults were looked at.
       if (now >= deadline && !timeline_->reached(point)) fail(point, report, true);
