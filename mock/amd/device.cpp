@@ -1,6 +1,7 @@
 #include "mock/amd/device.hpp"
 
 #include <fmt/format.h>
+#include <sched.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -27,7 +28,7 @@ class VramBar final : public MmioBackend {
   void write32(uint64_t at, uint32_t v) override { write(at, std::as_bytes(std::span(&v, 1))); }
   void write64(uint64_t at, uint64_t v) override { write(at, std::as_bytes(std::span(&v, 1))); }
   void read_block(uint64_t at, std::span<std::byte> out) override {
-    std::scoped_lock lock(m_.mutex);
+    auto lock = m_.bus_lock();
     ++m_.counters.bar0_reads;
     uint64_t size = m_.memory.vram_size();
     // Beyond the end of VRAM (a BAR is a power of two), and for virtual functions everywhere, nothing answers.
@@ -47,12 +48,14 @@ class VramBar final : public MmioBackend {
   }
   template <class T>
   T read(uint64_t at) {
+    // A short read is most often a poll: on a busy host the engine that it waits for may need this processor.
+    sched_yield();
     T v{};
     read_block(at, std::as_writable_bytes(std::span(&v, 1)));
     return v;
   }
   void write(uint64_t at, std::span<const std::byte> in) {
-    std::scoped_lock lock(m_.mutex);
+    auto lock = m_.bus_lock();
     ++m_.counters.bar0_writes;
     uint64_t size = m_.memory.vram_size();
     if (!m_.answers() || m_.options.card == CardState::kVf || at >= size || in.size() > size - at)
@@ -67,11 +70,11 @@ class RegisterBar final : public MmioBackend {
  public:
   explicit RegisterBar(Machine& m) : m_(m) {}
   uint32_t read32(uint64_t at) override {
-    std::scoped_lock lock(m_.mutex);
+    auto lock = m_.bus_lock();
     return m_.mmio_read(uint32_t(at / 4));
   }
   void write32(uint64_t at, uint32_t v) override {
-    std::scoped_lock lock(m_.mutex);
+    auto lock = m_.bus_lock();
     m_.mmio_write(uint32_t(at / 4), v);
   }
   uint64_t read64(uint64_t at) override {
@@ -101,7 +104,7 @@ class HostPages final : public DmaBuffer::Owner {
   HostPages(Machine& m, std::byte* host, uint64_t size, std::vector<BusAddress> pages)
       : m_(m), host_(host), size_(size), pages_(std::move(pages)) {}
   ~HostPages() override {
-    std::scoped_lock lock(m_.mutex);
+    auto lock = m_.bus_lock();
     for (BusAddress p : pages_) m_.memory.remove_page(p.value);
     m_.release_host(host_, size_);
   }

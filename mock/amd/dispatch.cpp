@@ -107,7 +107,7 @@ bool Gfx::dispatch(ComputeQueue& q, uint32_t x, uint32_t y, uint32_t z, uint32_t
   } catch (const std::exception& e) {  // an exception must not end the engine's thread
     failure = e.what();
   }
-  lock.lock();
+  lock = m_.engine_lock();
   running_waves_ = false;
   running_queue_ = nullptr;
   m_.note_waves_ended();

@@ -306,7 +306,7 @@ bool Hub::write(uint64_t va, std::span<const std::byte> in, Client client, const
 }
 
 isa::Translation ShaderSpace::translate(uint64_t va, isa::Access) {
-  std::scoped_lock lock(m_.mutex);
+  auto lock = m_.engine_lock();
   isa::Translation t;
   Mapping m = hub_.lookup(va, "shader");
   if (m.status != Mapping::Status::kOk || m.prt) return t;

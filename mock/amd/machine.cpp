@@ -215,6 +215,19 @@ bool Machine::wait_msi(std::chrono::milliseconds timeout) {
   return came;
 }
 
+std::unique_lock<std::mutex> Machine::bus_lock() {
+  constexpr unsigned kMaxYields = 1000;  // an engine that gets no processor must not stop the bus
+  for (unsigned i = 0; engines_waiting_.load(std::memory_order_acquire) != 0 && i < kMaxYields; ++i) sched_yield();
+  return std::unique_lock(mutex);
+}
+
+std::unique_lock<std::mutex> Machine::engine_lock() {
+  engines_waiting_.fetch_add(1, std::memory_order_acq_rel);
+  std::unique_lock lock(mutex);
+  engines_waiting_.fetch_sub(1, std::memory_order_acq_rel);
+  return lock;
+}
+
 void Machine::start_engines() {
   if (!threads_.empty()) return;
   threads_.emplace_back([this] { engine_loop(true); });
@@ -256,7 +269,7 @@ void Machine::engine_loop(bool compute) {
     const uint64_t now_kicks = kicks_.load(std::memory_order_seq_cst);
     const bool waiting = nbio.doorbell_waiting();
     if (waiting || pending || now_kicks != seen) {
-      std::unique_lock lock(mutex);
+      std::unique_lock lock = engine_lock();
       if (waiting && !reset_pending_) {
         nbio.take_doorbells();
         kick();  // the queue may be the other thread's

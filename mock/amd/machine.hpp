@@ -38,6 +38,10 @@ class Machine {
   ~Machine();
 
   std::mutex mutex;  ///< the card's lock: every block is used under it
+  /// Takes the lock for an access of the driver. A driver polls without a pause; engines that wait go first.
+  std::unique_lock<std::mutex> bus_lock();
+  /// Takes the lock for an engine.
+  std::unique_lock<std::mutex> engine_lock();
   const Chip& chip;
   const MockOptions options;
   Rules rules;
@@ -124,7 +128,7 @@ class Machine {
   std::mutex sleep_mutex_;
   std::condition_variable sleep_cv_;
   std::atomic<uint64_t> kicks_{0};
-  std::atomic<int> sleepers_{0};
+  std::atomic<int> sleepers_{0}, engines_waiting_{0};
   std::atomic<bool> stopping_{false};
   std::vector<std::thread> threads_;
 };

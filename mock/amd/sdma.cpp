@@ -354,7 +354,7 @@ bool Sdma::move(Engine& e, uint64_t dst, uint64_t src, const uint32_t* fill, uin
     if (slice >= kSlice) {
       slice = 0;
       lock.unlock();
-      lock.lock();
+      lock = m_.engine_lock();
       if (e.epoch != epoch || m_.stopping()) return false;
     }
   }
