@@ -141,7 +141,7 @@ class MockDevice final : public PciDevice {
     check_config(offset, width);
     std::scoped_lock lock(m_.mutex);
     ++m_.counters.config;
-    if (m_.in_reset()) return width == 4 ? ~0u : (1u << (8 * width)) - 1;
+    if (m_.in_reset() || m_.removed()) return width == 4 ? ~0u : (1u << (8 * width)) - 1;
     m_.answers();  // a reset that is over takes effect
     return m_.config.read(offset, width);
   }
@@ -149,7 +149,7 @@ class MockDevice final : public PciDevice {
     check_config(offset, width);
     std::scoped_lock lock(m_.mutex);
     ++m_.counters.config;
-    if (m_.in_reset()) return;
+    if (m_.in_reset() || m_.removed()) return;
     m_.answers();
     m_.config.write(offset, width, value);
   }

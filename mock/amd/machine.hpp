@@ -64,6 +64,7 @@ class Machine {
   /// Whether the card answers at all: decode on, not in reset.
   bool answers();
   bool in_reset() const { return std::chrono::steady_clock::now() < reset_until_; }
+  bool removed() const { return removed_; }
   /// A reset was started and the driver has not come back yet: engines stand still.
   bool reset_pending() const { return reset_pending_; }
   void set_trace(std::vector<std::string>* out) { trace_ = out; }

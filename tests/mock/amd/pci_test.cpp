@@ -114,6 +114,9 @@ TEST_CASE("registers beyond BAR5 are reached through the byte-addressed RSMU win
   g.w(kRsmuIndex, kMemsize * 4);
   CHECK(g.r(kRsmuData) == 24 * 1024);
   CHECK(g.notes() == "");
+  g.w(kRsmuIndex, kRsmuData * 4);  // a window does not reach itself
+  CHECK(g.r(kRsmuData) == 0);
+  CHECK(g.broke("unknown-register"));
 }
 
 TEST_CASE("DMA memory: scattered, contiguous, within the mask, rounded to pages", "[mock][pci]") {
@@ -169,6 +172,7 @@ TEST_CASE("faults are injected by name and count", "[mock][pci]") {
     CHECK(g.r(kMemsize) == 24 * 1024);
     for (int i = 0; i < 3; ++i) CHECK(g.r(kMemsize) == 0xffffffff);
     CHECK(g.v32(0) == 0xffffffff);
+    CHECK(g.dev->config_read(0, 4) == 0xffffffff);
   }
   SECTION("opening fails at a step, once") {
     o.fault = "fail-open@2";

@@ -197,4 +197,34 @@ std::vector<uint32_t> release(uint64_t va, uint32_t value, uint32_t int_sel = 0)
 std::vector<uint32_t> dispatch(uint64_t code_va, uint32_t groups);
 std::vector<uint32_t> operator+(std::vector<uint32_t> a, const std::vector<uint32_t>& b);
 
+constexpr uint64_t kDone = page(kDataPage + 1);  // the fence of Queue::run()
+constexpr uint64_t kDoneAt = Rig::data(kDataPage + 1);
+constexpr uint32_t kNop1 = 0xffff1000;  // NOP of one dword
+
+/// A rig with memory, interrupts and one compute queue at doorbell 3.
+struct Queue : Rig {
+  explicit Queue(mock::MockOptions o = amdgpu(), uint32_t eop_control = 9) : Rig(o) {
+    setup_memory();
+    setup_ih();
+    setup_compute(eop_control);
+  }
+  bool run(std::vector<uint32_t> dwords, uint32_t value, int ms = 3000) {
+    submit(std::move(dwords) + release(kDone, value));
+    return wait([&] { return v32(kDoneAt) == value; }, ms);
+  }
+  bool hangs(std::vector<uint32_t> dwords) { return !run(std::move(dwords), 0x99, 40); }
+  bool active() {
+    w(kGrbmGfxCntl, 4);
+    bool a = r(kHqdActive) & 1;
+    w(kGrbmGfxCntl, 0);
+    return a;
+  }
+  void dequeue(uint32_t request) {
+    w(kGrbmGfxCntl, 4);
+    w(kHqdDequeue, request);
+    for (int i = 0; i < 8; ++i) r(kHqdActive);
+    w(kGrbmGfxCntl, 0);
+  }
+};
+
 }  // namespace rig

@@ -110,14 +110,14 @@ TEST_CASE("malformed SDMA packets halt the engine", "[mock][sdma]") {
     Engine g;
     CAPTURE(b.rule, b.dwords[0]);
     CHECK_FALSE(g.run(b.dwords, 1, 40));
-    CHECK(g.broke(b.rule));
+    CHECK(g.wait_broke(b.rule));
   }
 }
 
 TEST_CASE("SDMA queue registers are latched while the ring runs; F32 must not be halted", "[mock][sdma]") {
   Engine g;
   g.w(kSdmaRbBase, 0x1234);
-  CHECK(g.broke("sdma-active-write"));
+  CHECK(g.wait_broke("sdma-active-write"));
   CHECK(g.run({}, 1));
   g.w(kSdmaF32, 1);
   CHECK_FALSE(g.run({}, 2, 40));
