@@ -18,6 +18,8 @@ using Fragment = Bits64<11, 7>;
 using Mtype = Bits64<50, 48>;
 constexpr uint64_t kAddressMask = 0x0000'ffff'ffff'f000;  // 47:12
 constexpr unsigned kAddressBits = 44;
+// Sizes are ours. A full TLB loses an entry at random, so that nobody can count on a stale one either.
+constexpr size_t kTlbEntries = 512, kWalkerLines = 1024;
 
 // CONTEXT0_CNTL of gfx11: an interrupt enable and a default enable for each kind of fault.
 struct FaultBits {
@@ -128,7 +130,10 @@ bool Hub::entry_at(uint64_t address, bool system, bool cached, const char* who, 
   copy_bytes(words.data(), m_.memory.vram() + line, 64);
   // The note is for the entry itself: neighbours that wait in the HDP buffer are somebody's later business.
   if (cached) m_.memory.check_hdp(address, 8, who);
-  if (use_cache) lines_[line] = words;
+  if (use_cache) {
+    if (lines_.size() >= kWalkerLines) lines_.erase(lines_.begin());
+    lines_[line] = words;
+  }
   entry = words[(address - line) / 8];
   return true;
 }
@@ -224,6 +229,7 @@ Mapping Hub::lookup(uint64_t va, const char* who) {
     return m;
   }
   if (*l1_cntl_ & 1) {
+    if (tlb_.size() >= kTlbEntries) tlb_.erase(std::next(tlb_.begin(), long(m_.random() % tlb_.size())));
     // An older, smaller entry inside the block keeps answering for its part.
     auto next = tlb_.lower_bound(m.va_begin);
     if (next == tlb_.end() || next->second.va_begin >= m.va_end) tlb_[m.va_begin] = m;

@@ -153,7 +153,9 @@ void Psp::finish_boot_command(uint32_t command) {
                            image ? fmt::format("image of kind {:#x}", image->kind) : "signature does not match")))
       return;
   }
-  if (step->rank < boot_step_ || boot_step_ < kNeedsBefore[step->rank]) {
+  // A driver that died half-way starts again with the key database; everything else keeps its place.
+  const bool restart = step->rank == 1;
+  if ((step->rank < boot_step_ && !restart) || boot_step_ < kNeedsBefore[step->rank]) {
     if (refuse("psp-order", 0x20, fmt::format("{} after step {}", step->name, boot_step_))) return;
   }
   boot_step_ = step->rank;
