@@ -18,6 +18,7 @@ using Fragment = Bits64<11, 7>;
 using Mtype = Bits64<50, 48>;
 constexpr uint64_t kAddressMask = 0x0000'ffff'ffff'f000;  // 47:12
 constexpr unsigned kAddressBits = 44;
+constexpr uint64_t kWholeRange = 0x1f'ffffffff;  // VM_INVALIDATE_ENG17_ADDR_RANGE
 // Sizes are ours. A full TLB loses an entry at random, so that nobody can count on a stale one either.
 constexpr size_t kTlbEntries = 512, kWalkerLines = 1024;
 
@@ -42,6 +43,7 @@ Hub::Hub(Machine& machine, std::string prefix) : m_(machine), prefix_(std::move(
   table_end_ = pair("VM_CONTEXT0_PAGE_TABLE_END_ADDR");
   table_base_ = pair("VM_CONTEXT0_PAGE_TABLE_BASE_ADDR");
   default_addr_ = pair("VM_L2_PROTECTION_FAULT_DEFAULT_ADDR");
+  invalidate_range_ = pair("VM_INVALIDATE_ENG17_ADDR_RANGE");
   r.on_write(name("VM_INVALIDATE_ENG17_REQ"), [this](uint32_t v) { on_request(v); });
   r.on_read(name("VM_INVALIDATE_ENG17_ACK"), [this] { return ack_; });
   r.on_read(name("VM_INVALIDATE_ENG17_SEM"), [this]() -> uint32_t {
@@ -90,7 +92,11 @@ void Hub::on_request(uint32_t v) {
   ack_ &= ~(v & 0xffff);
   if (!(*l1_cntl_ & 1)) return;  // a hub that is not enabled never acknowledges
   m_.defer([this, v] {
-    if (v & 1) {
+    // The whole range is 37 bits of ones; anything else that drivers might write is less than they mean.
+    const bool covers = invalidate_range_.get() == kWholeRange ||
+                        !m_.rules.broken("tlb-range", fmt::format("{} hub: invalidate request {:#x} with range {:#x}",
+                                                                  prefix_, v, invalidate_range_.get()));
+    if (v & 1 && covers) {
       if (v & 1u << 23) tlb_.clear();
       if (v & 1u << 19 || v & 7u << 20) lines_.clear();
       if (v & 1u << 23) bump_generation();

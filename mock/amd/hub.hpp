@@ -82,7 +82,7 @@ class Hub {
     uint64_t get() const { return uint64_t{*hi} << 32 | *lo; }
   };
   const uint32_t *aperture_low_, *aperture_high_, *l1_cntl_, *l2_cntl_, *context_cntl_;
-  Pair table_start_, table_end_, table_base_, default_addr_;
+  Pair table_start_, table_end_, table_base_, default_addr_, invalidate_range_;
   std::map<uint64_t, Mapping> tlb_;                              // by va_begin
   std::unordered_map<uint64_t, std::array<uint64_t, 8>> lines_;  // walker cache: 64-byte lines of tables
   std::atomic<uint64_t> generation_{1};

@@ -23,6 +23,7 @@ constexpr Rule kRules[] = {
      "TLBs keep old translations until an invalidate request with the right bits: the old page is used"},
     {"pte-fragment", "FRAGMENT promises a contiguous run: the TLB uses one entry for all of it and hits wrong pages"},
     {"pte-format", "reserved MTYPEs and addresses beyond 44 bits give wrong caching or wrong pages"},
+    {"tlb-range", "an invalidate engine clears its ADDR_RANGE only: left at 0 it acknowledges and clears nothing"},
     {"tlb-semaphore", "MM hub invalidate requests without the engine's semaphore race with other requesters"},
     {"psp-order", "the PSP accepts each boot step and command only in its order and state"},
     {"psp-busy", "a boot loader command before the ready bit corrupts the running step: it is never ready again"},

@@ -129,6 +129,13 @@ TEST_CASE("a translation stays until it is invalidated", "[mock][memory]") {
     CHECK(g.invalidate_gc(0x00780001));
     CHECK(probe(g, page(30)) == 30);
   }
+  SECTION("an engine without a range acknowledges and clears nothing") {
+    g.w(0x2951, 0), g.w(0x2952, 0);
+    CHECK(g.invalidate_gc());
+    CHECK(g.broke("tlb-range"));
+    g.w(0x2951, 0xffffffff), g.w(0x2952, 0x1f);
+    CHECK(probe(g, page(30)) == 30);
+  }
   SECTION("another VMID's request too") {
     g.w(kGcReq, 0x00f80002);
     CHECK(g.poll(kGcAck, 2, 2));

@@ -90,6 +90,8 @@ void Rig::setup_memory(uint32_t context0_cntl) {
     w(at(kGcStartHi, 0x1a7cc), hi(kVa >> 12));
     w(at(kGcEndLo, 0x1a7eb), 0xffffffff);
     w(at(kGcEndHi, 0x1a7ec), 0x7);
+    w(at(0x2951, 0x1a7a9), 0xffffffff);  // INVALIDATE_ENG17_ADDR_RANGE
+    w(at(0x2952, 0x1a7aa), 0x1f);
     w(at(kGcBaseLo, 0x1a7ab), lo(kRoot | 1));
     w(at(kGcBaseHi, 0x1a7ac), 0);
     w(at(kGcContext0, 0x1a740), context0_cntl);
