@@ -138,3 +138,22 @@ TEST_CASE("a long copy lets registers through and can be reset", "[mock][sdma]")
   CHECK(g.run(copy(kVa + 0x400000, kVa + 0x200000, 0x200000), 1));
   CHECK(g.v32(0x2800000 + 0x1ffffc) == 0x600d);
 }
+
+TEST_CASE("the second engine has registers and a doorbell of its own", "[mock][sdma]") {
+  Engine g;
+  constexpr uint32_t kNext = 0x600;  // SDMA1's registers follow at this distance, F32_CNTL at 0x20
+  g.w(kSdmaF32 + 0x20, 0);
+  g.w(kSdmaRbBase + kNext, lo(page(4) >> 8));
+  g.w(kSdmaRbBaseHi + kNext, hi(page(4) >> 8));
+  g.w(kSdmaDoorbellOffset + kNext, 0x202 << 2);
+  g.w(kSdmaDoorbell + kNext, 1u << 28);
+  g.w(kSdmaRbCntl + kNext, 1 | 10 << 1);
+  auto p = fence(0x51);
+  for (size_t i = 0; i < p.size(); ++i) g.put32(Rig::data(4, 4 * i), p[i]);
+  g.flush();
+  g.ring(0x101, 4 * p.size());
+  CHECK(g.wait32(kFenceAt, 0x51));
+  CHECK(g.run({}, 0x52));  // the first one still works
+  g.ring(0x102, 4);        // past the S2A range
+  CHECK(g.wait_broke("doorbell-route"));
+}
