@@ -20,35 +20,46 @@ struct Lds {
 const u32* addresses(const Wave& w, const Uop* u, unsigned half) { return w.v + half * kHalf + u->src[0]; }
 u32 offset16(const Uop* u) { return u32(u->imm) & 0xffff; }
 
-/// One value a lane into the registers from `to` on. Full waves that read neighbours or one place are common in kernels and
-/// decide the speed of matrix products.
+/// The 8 lanes from `first` on, all active: neighbours and equal addresses are what matrix kernels have, and decide their speed.
+/// @returns false if they are neither (or out of range).
+template <unsigned N> [[gnu::always_inline]] inline bool load_chunk(const Lds& lds, const u32* address, u32 offset, u32* to, unsigned first) {
+  const __m256i a = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(address + first));
+  const __m256i a0 = _mm256_set1_epi32(int(address[first]));
+  const u64 at = u64{address[first]} + offset;
+  if (_mm256_movemask_epi8(_mm256_cmpeq_epi32(a, a0)) == -1) {
+    if (!lds.in(at, 4 * N)) return false;
+    for (unsigned d = 0; d < N; ++d) {
+      u32 value;
+      std::memcpy(&value, lds.base + at + 4 * d, 4);
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + d * kLanes + first), _mm256_set1_epi32(int(value)));
+    }
+    return true;
+  }
+  if constexpr (N == 1) {
+    const __m256i steps = _mm256_add_epi32(a0, _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28));
+    if (_mm256_movemask_epi8(_mm256_cmpeq_epi32(a, steps)) == -1 && lds.in(at, 32)) {
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + first), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(lds.base + at)));
+      return true;
+    }
+  }
+  return false;
+}
+
+/// One value a lane into the registers from `to` on.
 template <Load L, unsigned N> void load_at(Wave& w, unsigned half, const u32* address, u32 offset, u32* to) {
   constexpr unsigned bytes = load_bytes(L, N);
   const Lds lds(w);
   const u32 exec = w.exec(half);
-  if (exec == kFull) {
-    const u64 first = u64{address[0]} + offset;
-    if constexpr (L == Load::kDwords && N == 1)
-      if (in_steps(address, 4) && lds.in(first, 128) && address[0] <= ~u32{0} - 128) {
-        std::memcpy(to, lds.base + first, 128);
-        return;
-      }
-    if (all_equal(address) && lds.in(first, bytes)) {
-      if constexpr (L == Load::kDwords) {
-        u32 value[N];
-        std::memcpy(value, lds.base + first, 4 * N);
-        for (unsigned d = 0; d < N; ++d) broadcast(to + d * kLanes, value[d]);
-      } else {
-        for (unsigned i = 0; i < kLanes; ++i) land<L, N>(to, i, lds.base + first);
-      }
-      return;
-    }
-  }
   static constexpr std::byte kZero[16]{};
-  for (unsigned i = 0; i < kLanes; ++i) {
-    if (!(exec >> i & 1)) continue;
-    const u64 at = u64{address[i]} + offset;
-    land<L, N>(to, i, lds.in(at, bytes) ? lds.base + at : kZero);
+  for (unsigned first = 0; first < kLanes; first += 8) {
+    const u32 active = exec >> first & 0xff;
+    if constexpr (L == Load::kDwords)
+      if (active == 0xff && load_chunk<N>(lds, address, offset, to, first)) continue;
+    for (unsigned i = first; i < first + 8; ++i) {
+      if (!(exec >> i & 1)) continue;
+      const u64 at = u64{address[i]} + offset;
+      land<L, N>(to, i, lds.in(at, bytes) ? lds.base + at : kZero);
+    }
   }
 }
 
@@ -64,13 +75,35 @@ template <Load L, unsigned N> const Uop* load(Wave& w, const Uop* u) {
   return u + 1;
 }
 template <unsigned N, unsigned Stride> const Uop* load2(Wave& w, const Uop* u) {
+  const u32 offset0 = (u32(u->imm) & 0xff) * Stride, offset1 = (u32(u->imm) >> 8 & 0xff) * Stride;
+  const Lds lds(w);
   for (unsigned half = 0; half < w.halves; ++half) {
     alignas(32) u32 copy[kLanes];
     const u32* address = addresses(w, u, half);
     u32* to = w.v + half * kHalf + u->dst;
     if (address >= to && address < to + 2 * N * kLanes) address = static_cast<const u32*>(std::memcpy(copy, address, sizeof copy));
-    load_at<Load::kDwords, N>(w, half, address, (u32(u->imm) & 0xff) * Stride, to);
-    load_at<Load::kDwords, N>(w, half, address, (u32(u->imm) >> 8 & 0xff) * Stride, to + N * kLanes);
+    if constexpr (N == 1) {
+      // Both loads have one pattern: looked at once. Anything unusual takes the general way below.
+      unsigned first = 0;
+      for (; first < kLanes && w.exec(half) == kFull; first += 8) {
+        const __m256i a = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(address + first)), a0 = _mm256_set1_epi32(int(address[first]));
+        const u64 at0 = u64{address[first]} + offset0, at1 = u64{address[first]} + offset1;
+        auto *to0 = reinterpret_cast<__m256i*>(to + first), *to1 = reinterpret_cast<__m256i*>(to + kLanes + first);
+        if (!lds.in(std::max(at0, at1), 32)) break;
+        if (_mm256_movemask_epi8(_mm256_cmpeq_epi32(a, a0)) == -1) {
+          _mm256_storeu_si256(to0, _mm256_castps_si256(_mm256_broadcast_ss(reinterpret_cast<const float*>(lds.base + at0))));
+          _mm256_storeu_si256(to1, _mm256_castps_si256(_mm256_broadcast_ss(reinterpret_cast<const float*>(lds.base + at1))));
+        } else if (_mm256_movemask_epi8(_mm256_cmpeq_epi32(a, _mm256_add_epi32(a0, _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28)))) == -1) {
+          _mm256_storeu_si256(to0, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(lds.base + at0)));
+          _mm256_storeu_si256(to1, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(lds.base + at1)));
+        } else {
+          break;
+        }
+      }
+      if (first == kLanes) continue;
+    }
+    load_at<Load::kDwords, N>(w, half, address, offset0, to);
+    load_at<Load::kDwords, N>(w, half, address, offset1, to + N * kLanes);
   }
   return u + 1;
 }
@@ -79,15 +112,21 @@ template <Store S, unsigned N> void store_at(Wave& w, unsigned half, const u32* 
   constexpr unsigned bytes = store_bytes(S, N);
   const Lds lds(w);
   const u32 exec = w.exec(half);
-  if constexpr (S == Store::kDwords && N == 1)
-    if (exec == kFull && in_steps(address, 4) && address[0] <= ~u32{0} - 128 && lds.in(u64{address[0]} + offset, 128)) {
-      std::memcpy(lds.base + address[0] + offset, data, 128);
-      return;
+  for (unsigned first = 0; first < kLanes; first += 8) {
+    if constexpr (S == Store::kDwords && N == 1) {
+      const __m256i a = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(address + first));
+      const __m256i steps = _mm256_add_epi32(_mm256_set1_epi32(int(address[first])), _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28));
+      const u64 at = u64{address[first]} + offset;
+      if ((exec >> first & 0xff) == 0xff && _mm256_movemask_epi8(_mm256_cmpeq_epi32(a, steps)) == -1 && lds.in(at, 32)) {
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(lds.base + at), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(data + first)));
+        continue;
+      }
     }
-  for (unsigned i = 0; i < kLanes; ++i) {
-    if (!(exec >> i & 1)) continue;
-    const u64 at = u64{address[i]} + offset;
-    if (lds.in(at, bytes)) take<S, N>(data, i, lds.base + at);
+    for (unsigned i = first; i < first + 8; ++i) {
+      if (!(exec >> i & 1)) continue;
+      const u64 at = u64{address[i]} + offset;
+      if (lds.in(at, bytes)) take<S, N>(data, i, lds.base + at);
+    }
   }
 }
 template <Store S, unsigned N> const Uop* store(Wave& w, const Uop* u) {
