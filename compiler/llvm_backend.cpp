@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <llvm-c/Analysis.h>
 #include <llvm-c/Core.h>
-#include <llvm-c/Disassembler.h>
 #include <llvm-c/IRReader.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
@@ -15,7 +14,7 @@
 
 #include "drivers/base/error.hpp"
 
-// The C interface: stable between versions, and cheap to include.
+// The C interface: stable between versions, and cheap to include. Disassembly is in llvm_disasm.cpp.
 namespace baregpu::compiler {
 namespace {
 
@@ -31,7 +30,6 @@ using Module = std::unique_ptr<std::remove_pointer_t<LLVMModuleRef>, Deleter<LLV
 using Machine = std::unique_ptr<std::remove_pointer_t<LLVMTargetMachineRef>, Deleter<LLVMDisposeTargetMachine>>;
 using MemoryBuffer = std::unique_ptr<std::remove_pointer_t<LLVMMemoryBufferRef>, Deleter<LLVMDisposeMemoryBuffer>>;
 using PassOptions = std::unique_ptr<std::remove_pointer_t<LLVMPassBuilderOptionsRef>, Deleter<LLVMDisposePassBuilderOptions>>;
-using Disassembler = std::unique_ptr<void, Deleter<LLVMDisasmDispose>>;
 
 void initialize() {
   static std::once_flag once;
@@ -41,7 +39,6 @@ void initialize() {
     LLVMInitializeAMDGPUTargetMC();
     LLVMInitializeAMDGPUAsmPrinter();
     LLVMInitializeAMDGPUAsmParser();
-    LLVMInitializeAMDGPUDisassembler();
   });
 }
 
@@ -114,30 +111,6 @@ std::vector<std::byte> compile_ir(std::string_view ir, const std::string& name, 
   if (!diagnostics.empty()) fail(name, diagnostics);
   const auto* start = reinterpret_cast<const std::byte*>(LLVMGetBufferStart(owned.get()));
   return {start, start + LLVMGetBufferSize(owned.get())};
-}
-
-std::vector<Instruction> disassemble_code(std::span<const std::byte> code, const std::string& arch, bool wave64) {
-  initialize();
-  Disassembler d(LLVMCreateDisasmCPUFeatures(kTriple, arch.c_str(), features(wave64).c_str(), nullptr, 0, nullptr, nullptr));
-  if (!d) throw UnsupportedError({.device = {}, .what = "this LLVM cannot disassemble " + arch, .source = {}, .hint = {}});
-  LLVMSetDisasmOptions(d.get(), LLVMDisassembler_Option_PrintImmHex);
-  std::vector<Instruction> out;
-  for (uint64_t at = 0; at + 4 <= code.size();) {
-    char text[512] = "";
-    const size_t size = LLVMDisasmInstruction(d.get(), reinterpret_cast<uint8_t*>(const_cast<std::byte*>(code.data() + at)), code.size() - at, at, text, sizeof text);
-    if (size == 0) {
-      uint32_t word;
-      std::memcpy(&word, code.data() + at, 4);
-      out.push_back({at, 4, fmt::format(".long {:#010x}", word)});
-      at += 4;
-      continue;
-    }
-    const char* t = text;
-    while (*t == '\t' || *t == ' ') ++t;
-    out.push_back({at, uint32_t(size), t});
-    at += size;
-  }
-  return out;
 }
 
 }  // namespace baregpu::compiler

@@ -59,12 +59,12 @@ class Decoder {
       case 0x3d: smem(); break;
       default: fail();
     }
-    if (!i_.row) i_ = Inst{.size = i_.size, .words = i_.words};
+    if (failed_ || !i_.row) i_ = Inst{.size = i_.size, .words = i_.words};
     return i_;
   }
 
  private:
-  void fail() { i_.row = nullptr; failed_ = true; }
+  void fail() { failed_ = true; }  // the row stays: what follows may look at it
   bool second() {
     i_.size = 2;
     if (words_.size() < 2) { i_.size = 1; fail(); return false; }
@@ -112,7 +112,6 @@ class Decoder {
       source(0, bits(w, 7, 0));
       source(1, bits(w, 15, 8));
     }
-    if (failed_) i_.row = nullptr;
   }
 
   // In the 32-bit encodings a 16-bit VGPR operand names 128 registers, bit 7 chooses the high half (RDNA3 ISA 16.1).
@@ -192,7 +191,6 @@ class Decoder {
     }
     implied(false);
     halves();
-    if (failed_) i_.row = nullptr;
   }
 
   void vop3() {
@@ -208,6 +206,7 @@ class Decoder {
       i_.op_sel = uint8_t(bits(w, 14, 11));
       i_.abs = uint8_t(bits(w, 10, 8));
     }
+    if ((i_.row->format == Format::kVopc || (i_.row->flags & kSgprDst)) && i_.dst > 127) return fail();  // no scalar register
     if (i_.row->format == Format::kVopc) {
       i_.sdst = i_.row->flags & kCmpx ? 126 : i_.dst;
       i_.dst = 0;
@@ -220,7 +219,6 @@ class Decoder {
     if (n > 2 && !(i_.row->flags & kAccumulate)) source(2, bits(w1, 26, 18));
     implied(true);
     if ((i_.row->flags & kAccumulate) && (i_.op_sel & 8)) i_.op_sel |= 4;
-    if (failed_) i_.row = nullptr;
   }
 
   void vop3p() {
@@ -239,7 +237,6 @@ class Decoder {
     if (n > 0) first_source(bits(w1, 8, 0), true);
     if (n > 1) source(1, bits(w1, 17, 9));
     if (n > 2) source(2, bits(w1, 26, 18));
-    if (failed_) i_.row = nullptr;
   }
 
   void vopd() {
@@ -258,7 +255,6 @@ class Decoder {
     i_.src_y[0] = uint16_t(bits(w1, 8, 0));
     if (!valid_source(i_.src_y[0])) fail();
     if (i_.src_y[0] == kSrcLiteral || ((i_.row->flags | i_.row_y->flags) & (kMadK | kAddK))) literal();
-    if (failed_) i_.row = nullptr;
   }
 
   void smem() {

@@ -1,5 +1,7 @@
 #include "mock/isa/executor.hpp"
 
+#include <xmmintrin.h>
+
 #include <condition_variable>
 #include <thread>
 #include <utility>
@@ -206,6 +208,7 @@ class Interpreter final : public Executor {
   void work(unsigned index) {
     Worker& w = *workers_[index];
     const DispatchInfo& d = *job_.dispatch;
+    const unsigned host_mode = _mm_getcsr();  // waves set rounding and denormals of this thread as their MODE says
     uint64_t groups = 0, instructions = 0;
     while (!halt_.load(std::memory_order_relaxed) && !job_.stop->load(std::memory_order_relaxed)) {
       const uint64_t g = next_.fetch_add(1, std::memory_order_relaxed);
@@ -220,6 +223,7 @@ class Interpreter final : public Executor {
         if (result_.fault.kind == FaultKind::kNone) result_.fault = w.fault();
       }
     }
+    _mm_setcsr(host_mode);
     std::lock_guard lock(mutex_);
     result_.wave_instructions += instructions;
     done_groups_ += groups;

@@ -327,6 +327,7 @@ constexpr OpRow kRows[] = {
     dropped("s_nop", 0x00), dropped("s_setkill", 0x01), dropped("s_set_inst_prefetch_distance", 0x04), dropped("s_clause", 0x05), dropped("s_delay_alu", 0x07),
     dropped("s_waitcnt_depctr", 0x08), dropped("s_waitcnt", 0x09), dropped("s_wait_idle", 0x0a), dropped("s_wait_event", 0x0b), dropped("s_wakeup", 0x34),
     dropped("s_setprio", 0x35), dropped("s_sendmsg", 0x36), dropped("s_incperflevel", 0x38), dropped("s_icache_inv", 0x3c),
+    dropped("s_sethalt", 0x02),  // halting is for debuggers; without one the wave goes on at once
     plain("s_sleep", Format::kSopp, 0x03, &yield), plain("s_trap", Format::kSopp, 0x10, &trap), plain("s_round_mode", Format::kSopp, 0x11, &round_mode),
     plain("s_denorm_mode", Format::kSopp, 0x12, &denorm_mode), plain("s_branch", Format::kSopp, 0x20, &branch, kBranch | kEnd),
     cbranch_row("s_cbranch_scc0", 0x21, [](const Wave& w) { return w.scc() == 0; }), cbranch_row("s_cbranch_scc1", 0x22, [](const Wave& w) { return w.scc() != 0; }),

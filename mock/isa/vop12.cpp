@@ -1,4 +1,6 @@
 // VOP1 and VOP2. Opcode numbers: RDNA3 ISA chapter 16, checked with LLVM's assembler.
+#include <algorithm>
+
 #include "mock/isa/vmath.hpp"
 
 namespace baregpu::mock::isa {
@@ -44,6 +46,24 @@ const Uop* permlane64(Wave& w, const Uop* u) {
   return u + 1;
 }
 
+/// Registers chosen by M0: the destination's (D) or the source's (S) number is M0 further on. Beyond the file nothing is written
+/// and register 0 is read, as the ISA document says for out-of-range indices.
+template <bool Destination> const Uop* movrel(Wave& w, const Uop* u) {
+  const uint64_t step = uint64_t{w.s[kM0]} * kLanes;
+  const bool in = (Destination ? u->dst : u->src[0]) + step < uint64_t{256} * kLanes;
+  if (Destination && !in) return u + 1;
+  for (unsigned half = 0; half < w.halves; ++half) {
+    uint32_t* base = w.v + half * kHalf;
+    uint32_t value[kLanes];
+    if (u->kind[0] == Kind::kVector) std::memcpy(value, base + (Destination ? u->src[0] : in ? u->src[0] + step : 0), sizeof value);
+    else broadcast_plain(value, uint32_t(scalar(w, *u, 0, false)));
+    uint32_t* to = base + u->dst + (Destination ? step : 0);
+    for (unsigned i = 0; i < kLanes; ++i)
+      if (w.exec(half) >> i & 1) to[i] = value[i];
+  }
+  return u + 1;
+}
+
 /// A one-source row of three float widths.
 #define FLOAT1(op16, op32, op64, text, expression) \
   vector_row(V1, op16, "v_" text "_f16", [](Half h) { const float x = f(h); return half_of(float(expression)); }), \
@@ -53,7 +73,7 @@ const Uop* permlane64(Wave& w, const Uop* u) {
 const OpRow kRows[] = {
     OpRow{.name = "v_nop", .opcode = {0x00}, .format = V1, .flags = kDrop | kNoDst},
     vector_row(V1, 0x01, "v_mov_b32", [](uint32_t a) { return a; }),
-    OpRow{.name = "v_readfirstlane_b32", .opcode = {0x02}, .format = V1, .dst = Ty::kB32, .src = {Ty::kB32}, .sources = 1, .flags = kSgprDst, .run = &readfirstlane},
+    OpRow{.name = "v_readfirstlane_b32", .opcode = {0x02}, .format = V1, .dst = Ty::kB32, .src = {Ty::kB32}, .sources = 1, .flags = kSgprDst | kPlainPrint, .run = &readfirstlane},
     vector_row(V1, 0x03, "v_cvt_i32_f64", [](double x) { return to_int<int32_t>(x); }), vector_row(V1, 0x04, "v_cvt_f64_i32", [](int32_t x) { return double(x); }),
     vector_row(V1, 0x05, "v_cvt_f32_i32", [](int32_t x) { return float(x); }), vector_row(V1, 0x06, "v_cvt_f32_u32", [](uint32_t x) { return float(x); }),
     vector_row(V1, 0x07, "v_cvt_u32_f32", [](float x) { return to_int<uint32_t>(x); }), vector_row(V1, 0x08, "v_cvt_i32_f32", [](float x) { return to_int<int32_t>(x); }),
@@ -79,6 +99,8 @@ const OpRow kRows[] = {
     vector_row(V1, 0x3b, "v_cls_i32", [](uint32_t x) { const uint32_t y = int32_t(x) < 0 ? ~x : x; return y ? uint32_t(std::countl_zero(y)) : ~0u; }),
     vector_row(V1, 0x3c, "v_frexp_exp_i32_f64", [](double x) { return frexp_exponent(x); }), vector_row(V1, 0x3d, "v_frexp_mant_f64", [](double x) { return frexp_mantissa(x); }),
     vector_row(V1, 0x3f, "v_frexp_exp_i32_f32", [](float x) { return frexp_exponent(x); }), vector_row(V1, 0x40, "v_frexp_mant_f32", [](float x) { return frexp_mantissa(x); }),
+    OpRow{.name = "v_movreld_b32", .opcode = {0x42}, .format = V1, .dst = Ty::kB32, .src = {Ty::kB32}, .sources = 1, .run = &movrel<true>},
+    OpRow{.name = "v_movrels_b32", .opcode = {0x43}, .format = V1, .dst = Ty::kB32, .src = {Ty::kB32}, .sources = 1, .run = &movrel<false>},
     vector_row(V1, 0x50, "v_cvt_f16_u16", [](uint16_t x) { return half_of(float(x)); }), vector_row(V1, 0x51, "v_cvt_f16_i16", [](int16_t x) { return half_of(float(x)); }),
     vector_row(V1, 0x52, "v_cvt_u16_f16", [](Half x) { return to_int<uint16_t>(f(x)); }), vector_row(V1, 0x53, "v_cvt_i16_f16", [](Half x) { return to_int<int16_t>(f(x)); }),
     vector_row(V1, 0x57, "v_log_f16", [](Half x) { return half_of(float(std::log2(double(f(x))))); }), vector_row(V1, 0x58, "v_exp_f16", [](Half x) { return half_of(float(std::exp2(double(f(x))))); }),
@@ -129,9 +151,14 @@ const OpRow kRows[] = {
     vector_row(V2, 0x3b, "v_ldexp_f16", [](Half a, int16_t b) { return half_of(float(std::ldexp(double(f(a)), b))); }),
 };
 
+size_t first_vop2() {
+  static const size_t at = size_t(std::find_if(std::begin(kRows), std::end(kRows), [](const OpRow& r) { return r.format == V2; }) - std::begin(kRows));
+  return at;
+}
+
 }  // namespace
 
-std::span<const OpRow> vop1_rows() { return std::span(kRows).first(std::size(kRows) - 39); }
-std::span<const OpRow> vop2_rows() { return std::span(kRows).last(39); }
+std::span<const OpRow> vop1_rows() { return std::span(kRows).first(first_vop2()); }
+std::span<const OpRow> vop2_rows() { return std::span(kRows).subspan(first_vop2()); }
 
 }  // namespace baregpu::mock::isa
