@@ -29,7 +29,8 @@ constexpr uint64_t kFlagMemory = 0x200, kFlagPrefetch = 0x2000, kFlag64 = 0x1000
 // object is created between setjmp and the calls.
 thread_local std::jmp_buf* error_exit;
 thread_local char error_text[256];
-[[noreturn]] void on_error(char* format, ...) {
+// GNU spelling: clang makes it part of the function's type, as the hook's type has it; [[noreturn]] is not.
+__attribute__((noreturn)) void on_error(char* format, ...) {
   va_list args;
   va_start(args, format);
   std::vsnprintf(error_text, sizeof error_text, format, args);
