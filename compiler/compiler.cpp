@@ -32,6 +32,15 @@ std::string tool(const std::vector<std::string>& names, const char* what, const 
   return path;
 }
 
+std::string clang_program(const CompileOptions& o) {
+  const std::string& chosen = o.clang.empty() ? env().clang : o.clang;
+  if (chosen.empty()) return tool(kClangs, "clang", "clang-22");
+  if (::access(chosen.c_str(), X_OK) != 0)
+    throw UnsupportedError({.device = {}, .what = "the chosen clang cannot be run", .source = chosen + ": " + std::strerror(errno),
+                            .hint = "correct BAREGPU_CLANG (the full path of a program), or unset it and apt-get install clang-22"});
+  return chosen;
+}
+
 std::string builtins() {
   for (const char* folder : kBuiltinFolders) {
     const std::string path = std::string(folder) + "/" + kBuiltins;
@@ -81,6 +90,7 @@ std::vector<std::string> clang_arguments(SourceKind kind, const CompileOptions& 
   std::vector<std::string> a = {clang, "-O" + std::to_string(std::min(o.optimization, 3u)), "-mcpu=" + o.arch, "-mcode-object-version=5", "-fno-color-diagnostics", "-nogpulib"};
   if (o.wave64) a.push_back("-mwavefrontsize64");
   for (const std::string& d : o.defines) a.push_back("-D" + d);
+  a.insert(a.end(), o.extra.begin(), o.extra.end());
   auto add = [&](std::initializer_list<const char*> more) { a.insert(a.end(), more.begin(), more.end()); };
   switch (kind) {
     case SourceKind::kOpenCl:
@@ -138,7 +148,9 @@ std::vector<std::byte> compile(SourceKind kind, std::string_view text, const std
   const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
   if (kind == SourceKind::kCodeObject) return {bytes, bytes + text.size()};
   const bool ir = kind == SourceKind::kLlvmIr;
-  const std::string clang = ir ? "" : tool(kClangs, "clang", "clang-22");
+  if (ir && !(o.defines.empty() && o.extra.empty()))
+    throw UnsupportedError({.device = {}, .what = name + ": LLVM IR takes no defines and no further arguments of clang", .source = {}, .hint = {}});
+  const std::string clang = ir ? "" : clang_program(o);
   const std::vector<std::string> arguments = ir ? std::vector<std::string>{} : clang_arguments(kind, o, clang);
   std::string options = fmt::format("{}|O{}|{}|{}", o.arch, o.optimization, o.wave64, int(kind));
   for (const std::string& a : arguments) options += "\n" + a;
