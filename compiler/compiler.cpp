@@ -175,31 +175,4 @@ ProgramImage compile_file(const std::string& path, const CompileOptions& o) {
   return image;
 }
 
-std::string disassemble(std::span<const std::byte> object, const std::string& name) {
-  const ProgramImage image = load_code_object(object, name);
-  std::string out = fmt::format("{}: {}, code object V{}\n", name, image.arch, image.abi_version + 2);
-  for (const KernelInfo& k : image.kernels) {
-    out += fmt::format("\n{}: wave{}, {} VGPRs, {} SGPRs, {} bytes LDS, {} bytes scratch, {} bytes arguments\n", k.name, k.wave32 ? 32 : 64, k.vgpr_count, k.sgpr_count,
-                       k.group_segment_size, k.private_segment_size, k.kernarg_size);
-    for (const KernelArg& a : k.args)
-      if (!is_hidden(a.kind)) out += fmt::format("  argument at {:3}, {} bytes: {}{}{}\n", a.offset, a.size, a.type_name.empty() ? "?" : a.type_name, a.name.empty() ? "" : " ", a.name);
-    uint64_t end = image.bytes.size();  // a kernel ends where the next one begins, or with the padding after its last s_endpgm
-    for (const KernelInfo& other : image.kernels)
-      if (other.code_offset > k.code_offset) end = std::min(end, other.code_offset);
-    const auto code = std::span(image.bytes).subspan(k.code_offset, end - k.code_offset);
-    std::vector<Instruction> list = disassemble_code(code, image.arch, !k.wave32);
-    while (list.size() > 1 && (list.back().text == "s_code_end" || list.back().text == "s_nop 0" || list.back().text == ".long 0x00000000")) list.pop_back();
-    for (const Instruction& i : list) {
-      std::string words;
-      for (uint32_t b = 0; b + 4 <= i.size; b += 4) {
-        uint32_t w;
-        std::memcpy(&w, code.data() + i.offset + b, 4);
-        words += fmt::format(" {:08x}", w);
-      }
-      out += fmt::format("  {:#06x}: {:<56} //{}\n", k.code_offset + i.offset, i.text, words);
-    }
-  }
-  return out;
-}
-
 }  // namespace baregpu::compiler

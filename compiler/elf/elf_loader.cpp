@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <unordered_map>
 #include <utility>
 
@@ -54,6 +55,30 @@ class Loader {
     metadata();
     kernels();
     return std::move(out_);
+  }
+
+  std::vector<CodeSymbol> functions() {
+    header();
+    segments();
+    std::map<uint64_t, CodeSymbol> found;
+    uint64_t total = 0;
+    for (unsigned i = 0; i < eh_.e_shnum; ++i) {
+      const Elf64_Shdr s = section(i);
+      if (s.sh_type != SHT_SYMTAB && s.sh_type != SHT_DYNSYM) continue;
+      r_.range(s.sh_offset, s.sh_size);
+      total += s.sh_size;
+      if (s.sh_entsize != sizeof(Elf64_Sym) || total > r_.size()) r_.fail("bad symbol tables");
+      symbols_ = s;
+      strings_ = section(s.sh_link);
+      for (uint64_t k = 0; k < symbol_count(); ++k) {
+        const Elf64_Sym y = symbol(k);
+        if (ELF64_ST_TYPE(y.st_info) != STT_FUNC || y.st_shndx == SHN_UNDEF || !in_code(y.st_value)) continue;
+        found.emplace(y.st_value, CodeSymbol{y.st_value, y.st_size, std::string(symbol_name(y))});
+      }
+    }
+    std::vector<CodeSymbol> out;
+    for (auto& [at, f] : found) out.push_back(std::move(f));
+    return out;
   }
 
  private:
@@ -227,8 +252,7 @@ class Loader {
     Descriptor d;
     std::memcpy(&d, out_.bytes.data() + at, sizeof d);
     const uint64_t entry = at + uint64_t(d.entry);
-    const bool in_code = std::any_of(code_.begin(), code_.end(), [&](const auto& c) { return entry >= c.first && entry < c.second; });
-    if (!in_code || entry % 256) r_.fail(fmt::format("kernel '{}': entry point {:#x} is misaligned or not in code", k.name, entry));
+    if (!in_code(entry) || entry % 256) r_.fail(fmt::format("kernel '{}': entry point {:#x} is misaligned or not in code", k.name, entry));
     k.descriptor_offset = at;
     k.code_offset = entry;
     k.group_segment_size = d.group_size;
@@ -247,6 +271,10 @@ class Loader {
     k.uses_dynamic_stack = d.properties & (1 << 11);
   }
 
+  bool in_code(uint64_t at) const {
+    return std::any_of(code_.begin(), code_.end(), [&](const auto& c) { return at >= c.first && at < c.second; });
+  }
+
   ByteReader r_;
   const std::string& name_;
   Elf64_Ehdr eh_{};
@@ -261,6 +289,8 @@ class Loader {
 bool is_elf(std::span<const std::byte> bytes) { return bytes.size() >= sizeof(Elf64_Ehdr) && std::memcmp(bytes.data(), ELFMAG, SELFMAG) == 0; }
 
 ProgramImage load_code_object(std::span<const std::byte> elf, const std::string& name) { return Loader(elf, name).run(); }
+
+std::vector<CodeSymbol> function_symbols(std::span<const std::byte> elf, const std::string& name) { return Loader(elf, name).functions(); }
 
 void check_arch(const ProgramImage& image, const std::string& device_arch, const std::string& name) {
   if (image.arch != device_arch)
