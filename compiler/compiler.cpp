@@ -50,6 +50,8 @@ std::string builtins() {
                           .hint = "apt-get install libclc-22"});
 }
 
+std::string_view prelude(SourceKind kind) { return kind == SourceKind::kOpenCl ? kOpenClPrelude : kind == SourceKind::kHip ? kHipPrelude : ""; }
+
 /// What identifies a tool for the cache: a newer one may compile differently.
 std::string identity(const std::string& path) {
   std::error_code ec;
@@ -86,8 +88,12 @@ void run_tool(const std::vector<std::string>& arguments, const std::string& file
   if (r.exit_code != 0) throw CompileError({.device = {}, .what = fmt::format("{} does not compile\n{}", name, rename_in(r.output, file, name)), .source = {}, .hint = {}});
 }
 
+bool unoptimised(SourceKind kind, const CompileOptions& o) { return o.optimization == 0 && (kind == SourceKind::kOpenCl || kind == SourceKind::kHip); }
+
 std::vector<std::string> clang_arguments(SourceKind kind, const CompileOptions& o, const std::string& clang) {
   std::vector<std::string> a = {clang, "-O" + std::to_string(std::min(o.optimization, 3u)), "-mcpu=" + o.arch, "-mcode-object-version=5", "-fno-color-diagnostics", "-nogpulib"};
+  // Bitcode, for the passes that compile_ir() adds at this level; optnone would switch them off.
+  if (unoptimised(kind, o)) a.insert(a.end(), {"-c", "-emit-llvm", "-Xclang", "-disable-O0-optnone"});
   if (o.wave64) a.push_back("-mwavefrontsize64");
   for (const std::string& d : o.defines) a.push_back("-D" + d);
   a.insert(a.end(), o.extra.begin(), o.extra.end());
@@ -113,8 +119,8 @@ std::vector<std::byte> run_clang(SourceKind kind, std::string_view text, const s
   const std::string source = folder.file("source"), object = folder.file("object");
   write(source, text);
   std::vector<std::string> a = arguments;
-  if (kind == SourceKind::kHip) {
-    write(folder.file("prelude.hpp"), kHipPrelude);
+  if (!prelude(kind).empty()) {
+    write(folder.file("prelude.hpp"), prelude(kind));
     a.insert(a.end(), {"-include", folder.file("prelude.hpp")});
   }
   a.insert(a.end(), {source, "-o", object});
@@ -155,11 +161,18 @@ std::vector<std::byte> compile(SourceKind kind, std::string_view text, const std
   std::string options = fmt::format("{}|O{}|{}|{}", o.arch, o.optimization, o.wave64, int(kind));
   for (const std::string& a : arguments) options += "\n" + a;
   const std::string tool_id = ir ? llvm_version() : identity(clang) + identity(arguments.back());
-  const std::string key = content_key({text, options, tool_id, kind == SourceKind::kHip ? kHipPrelude : ""});
+  const std::string key = content_key({text, options, tool_id, prelude(kind)});
   const bool cached = o.use_cache && !env().cache_dir.empty();
   if (cached)
     if (auto hit = cache_load(env().cache_dir, key)) return std::move(*hit);
-  const std::vector<std::byte> object = ir ? link(compile_ir(text, name, o.arch, o.optimization, o.wave64), name) : run_clang(kind, text, name, arguments);
+  auto compile_and_link = [&](std::string_view module) { return link(compile_ir(module, name, o.arch, o.optimization, o.wave64), name); };
+  std::vector<std::byte> object;
+  if (ir) {
+    object = compile_and_link(text);
+  } else {
+    object = run_clang(kind, text, name, arguments);
+    if (unoptimised(kind, o)) object = compile_and_link({reinterpret_cast<const char*>(object.data()), object.size()});
+  }
   if (cached) cache_store(env().cache_dir, key, object);
   return object;
 }

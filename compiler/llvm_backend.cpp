@@ -158,7 +158,9 @@ std::vector<std::byte> compile_ir(std::string_view ir, const std::string& name, 
   LLVMDisposeTargetData(layout);
 
   PassOptions options(LLVMCreatePassBuilderOptions());
-  const std::string passes = fmt::format("default<O{}>", optimization);
+  // Level 0 leaves out the analysis of what kernels use, without which they ask for every register that a dispatcher can provide,
+  // the queue's address among them.
+  const std::string passes = optimization == 0 ? "default<O0>,amdgpu-attributor" : fmt::format("default<O{}>", optimization);
   LLVMErrorRef pass_error = nullptr;
   LLVMMemoryBufferRef object = nullptr;
   LLVMBool emit_failed = 0;

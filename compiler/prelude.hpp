@@ -1,7 +1,75 @@
-// What HIP-like sources can rely on without ROCm's headers.
+// What OpenCL C and HIP-like sources can rely on beyond clang and libclc.
 #pragma once
 
 namespace baregpu::compiler {
+
+/// Text put in front of an OpenCL C source. libclc has no sub-groups, and its work-item functions are of no use here: they read
+/// the dispatch packet, and take implicit arguments for another layout than code object V5's (get_global_id adds the dword at 4,
+/// which is the number of workgroups in y). gnu_inline: the text leaves no code of its own behind.
+/// Layout: LLVM AMDGPUUsage, "Code Object V5 Metadata", hidden arguments. Workgroups are always whole, so remainders are 0.
+inline constexpr char kOpenClPrelude[] = R"(
+#define BAREGPU_FN __attribute__((overloadable, always_inline, gnu_inline)) extern inline
+#define BAREGPU_IMPLICIT(type, at) (*(const __constant type*)((const __constant uchar*)__builtin_amdgcn_implicitarg_ptr() + (at)))
+/* Of three loads one is chosen: from an address that is computed LLVM cannot tell which arguments are used, and asks for all, the
+   queue's address among them. */
+#define BAREGPU_PICK(type, at, otherwise) \
+  const type x = BAREGPU_IMPLICIT(type, at), y = BAREGPU_IMPLICIT(type, at + sizeof(type)), z = BAREGPU_IMPLICIT(type, at + 2 * sizeof(type)); \
+  return d == 0 ? x : d == 1 ? y : d == 2 ? z : otherwise
+BAREGPU_FN uint get_work_dim(void) { return BAREGPU_IMPLICIT(ushort, 64); }
+BAREGPU_FN size_t get_local_id(uint d) {
+  switch (d) {
+    case 0: return __builtin_amdgcn_workitem_id_x();
+    case 1: return __builtin_amdgcn_workitem_id_y();
+    case 2: return __builtin_amdgcn_workitem_id_z();
+    default: return 0;
+  }
+}
+BAREGPU_FN size_t get_group_id(uint d) {
+  switch (d) {
+    case 0: return __builtin_amdgcn_workgroup_id_x();
+    case 1: return __builtin_amdgcn_workgroup_id_y();
+    case 2: return __builtin_amdgcn_workgroup_id_z();
+    default: return 0;
+  }
+}
+BAREGPU_FN size_t get_num_groups(uint d) { BAREGPU_PICK(uint, 0, 1); }
+BAREGPU_FN size_t get_local_size(uint d) { BAREGPU_PICK(ushort, 12, 1); }
+BAREGPU_FN size_t get_enqueued_local_size(uint d) { return get_local_size(d); }
+BAREGPU_FN size_t get_global_offset(uint d) { BAREGPU_PICK(ulong, 40, 0); }
+BAREGPU_FN size_t get_global_size(uint d) { return get_num_groups(d) * get_local_size(d); }
+BAREGPU_FN size_t get_global_id(uint d) { return get_group_id(d) * get_local_size(d) + get_local_id(d) + get_global_offset(d); }
+BAREGPU_FN size_t get_local_linear_id(void) { return (get_local_id(2) * get_local_size(1) + get_local_id(1)) * get_local_size(0) + get_local_id(0); }
+BAREGPU_FN size_t get_global_linear_id(void) {
+  return ((get_global_id(2) - get_global_offset(2)) * get_global_size(1) + get_global_id(1) - get_global_offset(1)) * get_global_size(0) + get_global_id(0) - get_global_offset(0);
+}
+BAREGPU_FN void work_group_barrier(cl_mem_fence_flags flags) { barrier(flags); }
+BAREGPU_FN void work_group_barrier(cl_mem_fence_flags flags, memory_scope scope) {
+  if ((flags & CLK_GLOBAL_MEM_FENCE) && scope >= memory_scope_device) __builtin_amdgcn_fence(__ATOMIC_RELEASE, "agent");
+  barrier(flags);
+  if ((flags & CLK_GLOBAL_MEM_FENCE) && scope >= memory_scope_device) __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "agent");
+}
+/* A sub-group is a wave; work-items fill waves in the order of their linear ids. */
+BAREGPU_FN uint get_max_sub_group_size(void) { return __builtin_amdgcn_wavefrontsize(); }
+BAREGPU_FN uint get_sub_group_local_id(void) { return __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0)); }
+BAREGPU_FN uint get_sub_group_id(void) { return (uint)get_local_linear_id() / get_max_sub_group_size(); }
+BAREGPU_FN uint get_num_sub_groups(void) { return ((uint)(get_local_size(0) * get_local_size(1) * get_local_size(2)) + get_max_sub_group_size() - 1) / get_max_sub_group_size(); }
+BAREGPU_FN uint get_enqueued_num_sub_groups(void) { return get_num_sub_groups(); }
+BAREGPU_FN uint get_sub_group_size(void) {
+  const uint left = (uint)(get_local_size(0) * get_local_size(1) * get_local_size(2)) - get_sub_group_id() * get_max_sub_group_size();
+  return left < get_max_sub_group_size() ? left : get_max_sub_group_size();
+}
+BAREGPU_FN void sub_group_barrier(cl_mem_fence_flags flags) {
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
+  __builtin_amdgcn_wave_barrier();
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
+}
+BAREGPU_FN int sub_group_broadcast(int v, uint lane) { return __builtin_amdgcn_ds_bpermute((int)(lane << 2), v); }
+BAREGPU_FN uint sub_group_broadcast(uint v, uint lane) { return as_uint(sub_group_broadcast(as_int(v), lane)); }
+BAREGPU_FN float sub_group_broadcast(float v, uint lane) { return as_float(sub_group_broadcast(as_int(v), lane)); }
+#undef BAREGPU_PICK
+#undef BAREGPU_IMPLICIT
+#undef BAREGPU_FN
+)";
 
 /// Text put in front of a .hip file: __global__, __device__, __shared__, threadIdx and its kin, __syncthreads, atomics,
 /// shuffles, and the math functions of C (from libclc, under their OpenCL names: C++ and OpenCL C mangle them alike).
