@@ -20,6 +20,13 @@
 
 #include "drivers/base/error.hpp"
 
+// LeakSanitizer's, where it is linked in: what LLVM leaves behind when it gives up is known.
+extern "C" {
+__attribute__((weak)) void __lsan_disable(void);
+__attribute__((weak)) void __lsan_enable(void);
+__attribute__((weak)) void __lsan_ignore_object(const void* p);
+}
+
 // The C interface: stable between versions, and cheap to include; two small C++ headers for what it lacks.
 namespace baregpu::compiler {
 namespace {
@@ -54,8 +61,10 @@ bool survives(F&& f) {
   std::jmp_buf exit;
   const void* const stack_state = llvm::SavePrettyStackState();
   fatal_exit = &exit;
+  if (__lsan_disable) __lsan_disable();
   const bool gave_up = setjmp(exit) != 0;
   if (!gave_up) f();
+  if (__lsan_enable) __lsan_enable();
   fatal_exit = nullptr;
   if (gave_up) llvm::RestorePrettyStackState(stack_state);
   return !gave_up;
@@ -171,7 +180,9 @@ std::vector<std::byte> compile_ir(std::string_view ir, const std::string& name, 
   });
   if (!survived) {
     // Half-way through a pass nothing of this can be destroyed; it leaks.
-    (void)options.release(), (void)machine.release(), (void)module.release(), (void)context.release();
+    for (const void* p : {static_cast<const void*>(options.release()), static_cast<const void*>(machine.release()), static_cast<const void*>(module.release()),
+                          static_cast<const void*>(context.release())})
+      if (__lsan_ignore_object) __lsan_ignore_object(p);
     fail(name, fmt::format("LLVM cannot compile it for {}: {}", arch, fatal_text));
   }
   MemoryBuffer owned(object);
