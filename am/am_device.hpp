@@ -109,6 +109,8 @@ class AmDevice {
   /// Queue, MEC reset after a fault; queues must be set up again. @throws Error if the MEC does not come back.
   void recover();
   bool in_error() const { return error_state_; }
+  /// A queue stopped making progress without a fault report: shutdown then does not wait for it, and the next open resets.
+  void note_hang() { error_state_ = true; }
   /// Stops queues and engines and leaves the GPU as the next open wants it. Memory may be freed after it, nothing else done.
   /// The destructor calls it. Each wait in it is bounded.
   void shutdown() noexcept;

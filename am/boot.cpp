@@ -125,8 +125,12 @@ BootPath AmDevice::choose_path(const BootOptions& options) {
 
 void AmDevice::mode1_reset() {
   step("mode1 reset");
-  if (!smu_->alive())
-    log::warn("{}: the SMU does not answer; the reset request may be ignored", name());
+  if (!smu_->alive()) {
+    // Somebody stopped between the secure OS and the SMU's firmware: nobody can reset the card, and nothing that a reset
+    // would undo has been set up yet. The boot goes on from the living secure OS.
+    log::warn("{}: the SMU does not answer; booting without a reset", name());
+    return;
+  }
   const SmuRow& row = smu_row(c_.mp1->version());
   // Config space is lost in the reset: keep the header's BARs and the command word.
   std::array<uint32_t, 16> config{};

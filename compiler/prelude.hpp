@@ -6,7 +6,8 @@ namespace baregpu::compiler {
 /// Text put in front of an OpenCL C source. libclc has no sub-groups, and its work-item functions are of no use here: they read
 /// the dispatch packet, and take implicit arguments for another layout than code object V5's (get_global_id adds the dword at 4,
 /// which is the number of workgroups in y). gnu_inline: the text leaves no code of its own behind.
-/// Layout: LLVM AMDGPUUsage, "Code Object V5 Metadata", hidden arguments. Workgroups are always whole, so remainders are 0.
+/// Layout: LLVM AMDGPUUsage, "Code Object V5 Metadata", hidden arguments: u32 whole workgroups at 0, u16 group sizes at
+/// 12, remainders (the size of a last group that is not whole) at 18, u64 global offsets at 40, u16 dimensions at 64.
 inline constexpr char kOpenClPrelude[] = R"(
 #define BAREGPU_FN __attribute__((overloadable, always_inline, gnu_inline)) extern inline
 #define BAREGPU_IMPLICIT(type, at) (*(const __constant type*)((const __constant uchar*)__builtin_amdgcn_implicitarg_ptr() + (at)))
@@ -32,12 +33,14 @@ BAREGPU_FN size_t get_group_id(uint d) {
     default: return 0;
   }
 }
-BAREGPU_FN size_t get_num_groups(uint d) { BAREGPU_PICK(uint, 0, 1); }
-BAREGPU_FN size_t get_local_size(uint d) { BAREGPU_PICK(ushort, 12, 1); }
-BAREGPU_FN size_t get_enqueued_local_size(uint d) { return get_local_size(d); }
+BAREGPU_FN size_t baregpu_whole_groups(uint d) { BAREGPU_PICK(uint, 0, 1); }
+BAREGPU_FN size_t baregpu_remainder(uint d) { BAREGPU_PICK(ushort, 18, 0); }
+BAREGPU_FN size_t get_enqueued_local_size(uint d) { BAREGPU_PICK(ushort, 12, 1); }
+BAREGPU_FN size_t get_local_size(uint d) { return d >= 3 || get_group_id(d) < baregpu_whole_groups(d) ? get_enqueued_local_size(d) : baregpu_remainder(d); }
+BAREGPU_FN size_t get_num_groups(uint d) { return baregpu_whole_groups(d) + (baregpu_remainder(d) != 0); }
 BAREGPU_FN size_t get_global_offset(uint d) { BAREGPU_PICK(ulong, 40, 0); }
-BAREGPU_FN size_t get_global_size(uint d) { return get_num_groups(d) * get_local_size(d); }
-BAREGPU_FN size_t get_global_id(uint d) { return get_group_id(d) * get_local_size(d) + get_local_id(d) + get_global_offset(d); }
+BAREGPU_FN size_t get_global_size(uint d) { return baregpu_whole_groups(d) * get_enqueued_local_size(d) + baregpu_remainder(d); }
+BAREGPU_FN size_t get_global_id(uint d) { return get_group_id(d) * get_enqueued_local_size(d) + get_local_id(d) + get_global_offset(d); }
 BAREGPU_FN size_t get_local_linear_id(void) { return (get_local_id(2) * get_local_size(1) + get_local_id(1)) * get_local_size(0) + get_local_id(0); }
 BAREGPU_FN size_t get_global_linear_id(void) {
   return ((get_global_id(2) - get_global_offset(2)) * get_global_size(1) + get_global_id(1) - get_global_offset(1)) * get_global_size(0) + get_global_id(0) - get_global_offset(0);

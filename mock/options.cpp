@@ -6,9 +6,13 @@
 namespace baregpu::mock {
 namespace {
 
-struct StateName { const char* name; CardState state; };
-constexpr StateName kStates[] = {{"cold", CardState::kCold}, {"amdgpu", CardState::kAmdgpu}, {"am", CardState::kAm},
-                                 {"am-dirty", CardState::kAmDirty}, {"stalled", CardState::kStalled}, {"vf", CardState::kVf}};
+struct StateName {
+  const char* name;
+  CardState state;
+};
+constexpr StateName kStates[] = {{"cold", CardState::kCold},       {"amdgpu", CardState::kAmdgpu},
+                                 {"am", CardState::kAm},           {"am-dirty", CardState::kAmDirty},
+                                 {"stalled", CardState::kStalled}, {"vf", CardState::kVf}};
 
 CardState parse_state(const std::string& text) {
   std::string names;
@@ -16,7 +20,8 @@ CardState parse_state(const std::string& text) {
     if (text == s.name) return s.state;
     names += std::string(names.empty() ? "" : ", ") + s.name;
   }
-  throw UsageError({.device = {}, .what = "MOCK_CARD='" + text + "' is not understood", .source = {}, .hint = "it takes " + names});
+  throw UsageError(
+      {.device = {}, .what = "MOCK_CARD='" + text + "' is not understood", .source = {}, .hint = "it takes " + names});
 }
 
 }  // namespace

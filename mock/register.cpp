@@ -39,15 +39,24 @@ std::vector<FoundDevice> list_cards(const DeviceSpec& spec) {
   std::vector<FoundDevice> found;
   for (unsigned i = 0; i < kCards; ++i)
     found.push_back({.name = device_name(i),
-                     .id = {.vendor = 0x1002, .device = chip.device_id, .subsystem_vendor = 0x1002, .subsystem_device = chip.subsystem_id,
-                            .class_code = 0x030000, .revision = chip.pci_revision},
-                     .model = chip.model, .owner = "mock", .usable = true, .missing = {}});
+                     .id = {.vendor = 0x1002,
+                            .device = chip.device_id,
+                            .subsystem_vendor = 0x1002,
+                            .subsystem_device = chip.subsystem_id,
+                            .class_code = 0x030000,
+                            .revision = chip.pci_revision},
+                     .model = chip.model,
+                     .owner = "mock",
+                     .usable = true,
+                     .missing = {}});
   return found;
 }
 
 std::unique_ptr<PciDevice> open_card(const DeviceSpec& spec) {
   if (spec.index >= kCards)
-    throw UsageError({.device = device_name(spec.index), .what = "there is no such mock card", .source = {},
+    throw UsageError({.device = device_name(spec.index),
+                      .what = "there is no such mock card",
+                      .source = {},
                       .hint = "indices 0 to " + std::to_string(kCards - 1)});
   return card(spec.index, arch_of(spec))->open(device_name(spec.index));
 }
@@ -55,8 +64,11 @@ std::unique_ptr<PciDevice> open_card(const DeviceSpec& spec) {
 }  // namespace
 
 void register_interfaces() {
-  register_pci_interface({.name = "MOCKPCI", .description = "PCI GPUs made of software that keep the hardware's rules",
-                          .is_mock = true, .list = list_cards, .open = open_card});
+  register_pci_interface({.name = "MOCKPCI",
+                          .description = "PCI GPUs made of software that keep the hardware's rules",
+                          .is_mock = true,
+                          .list = list_cards,
+                          .open = open_card});
 }
 
 }  // namespace baregpu::mock

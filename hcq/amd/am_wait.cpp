@@ -55,6 +55,7 @@ const std::string* AmHcqDevice::suspect() const {
 
 void AmHcqDevice::fail(const TimelinePoint& point, const am::FaultReport& report, bool timed_out) {
   failed_ = true;
+  if (timed_out) gpu_->note_hang();
   (void)timeline_->reached(point);  // brings done() up to date
   const std::string* name = suspect();
   const std::string what = !name ? "the device" : name == copy_label_ ? "a copy" : fmt::format("kernel '{}'", *name);

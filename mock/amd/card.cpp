@@ -44,7 +44,8 @@ class FirmwareFolder {
 class AmdCard final : public MockGpu, public std::enable_shared_from_this<AmdCard> {
  public:
   AmdCard(const MockOptions& options, const ExecutorFactory& factory)
-      : chip_(find_chip(options.arch)), folder_(chip_, options.state_dir),
+      : chip_(find_chip(options.arch)),
+        folder_(chip_, options.state_dir),
         machine_(chip_, options, factory(chip_.target, {.threads = options.executor_threads})) {}
 
   std::unique_ptr<PciDevice> open(std::string name) override {
@@ -79,6 +80,8 @@ std::shared_ptr<MockGpu> make_amd_card(const MockOptions& options, const Executo
   return std::make_shared<AmdCard>(options, factory);
 }
 
-std::shared_ptr<MockGpu> make_mock_gpu(const MockOptions& options) { return make_amd_card(options, isa::make_executor); }
+std::shared_ptr<MockGpu> make_mock_gpu(const MockOptions& options) {
+  return make_amd_card(options, isa::make_executor);
+}
 
 }  // namespace baregpu::mock

@@ -6,22 +6,67 @@
 namespace baregpu::mock {
 namespace {
 
-// Device ids: pci.ids (0x744c Navi31 XTX, 0x747e Navi32 XTX, 0x7480 Navi33). IP versions: the blobs of these chips as the
-// Linux driver reports them; WGP, SE and L2 counts: RDNA 3 products (RX 7900 XTX 6 SE x 2 SA x 4 WGP, RX 7800 XT 3 SE x
-// 2 SA x 5 WGP, RX 7600 2 SE x 2 SA x 4 WGP; L2 6, 4 and 2 MiB in 256 KiB channels).
+// Device ids: pci.ids (0x744c Navi31 XTX, 0x747e Navi32 XTX, 0x7480 Navi33). IP versions: the blobs of these chips as
+// the Linux driver reports them; WGP, SE and L2 counts: RDNA 3 products (RX 7900 XTX 6 SE x 2 SA x 4 WGP, RX 7800 XT 3
+// SE x 2 SA x 5 WGP, RX 7600 2 SE x 2 SA x 4 WGP; L2 6, 4 and 2 MiB in 256 KiB channels).
 constexpr Chip kChips[] = {
-    {.arch = "gfx1100", .model = "Navi31 [Radeon RX 7900 XTX] (mock)", .target = isa::Target::kGfx1100,
-     .device_id = 0x744c, .subsystem_id = 0x0e3b, .pci_revision = 0xc8, .vram_size = 24 * GiB, .gc = {11, 0, 0},
-     .mp = {13, 0, 0}, .sdma = {6, 0, 0}, .mmhub = {3, 0, 0}, .nbio = {4, 3, 0}, .hdp = {6, 0, 0}, .osssys = {6, 0, 0},
-     .num_se = 6, .wgp_per_sa = 4, .sa_per_se = 2, .rb_per_se = 8, .gl2c = 24},
-    {.arch = "gfx1101", .model = "Navi32 [Radeon RX 7800 XT] (mock)", .target = isa::Target::kGfx1101,
-     .device_id = 0x747e, .subsystem_id = 0x0e3b, .pci_revision = 0xc8, .vram_size = 16 * GiB, .gc = {11, 0, 3},
-     .mp = {13, 0, 10}, .sdma = {6, 0, 3}, .mmhub = {3, 0, 0}, .nbio = {4, 3, 0}, .hdp = {6, 0, 0}, .osssys = {6, 0, 0},
-     .num_se = 3, .wgp_per_sa = 5, .sa_per_se = 2, .rb_per_se = 8, .gl2c = 16},
-    {.arch = "gfx1102", .model = "Navi33 [Radeon RX 7600] (mock)", .target = isa::Target::kGfx1102,
-     .device_id = 0x7480, .subsystem_id = 0x0e3b, .pci_revision = 0xcf, .vram_size = 8 * GiB, .gc = {11, 0, 2},
-     .mp = {13, 0, 7}, .sdma = {6, 0, 2}, .mmhub = {3, 0, 2}, .nbio = {4, 3, 0}, .hdp = {6, 0, 0}, .osssys = {6, 0, 0},
-     .num_se = 2, .wgp_per_sa = 4, .sa_per_se = 2, .rb_per_se = 8, .gl2c = 8},
+    {.arch = "gfx1100",
+     .model = "Navi31 [Radeon RX 7900 XTX] (mock)",
+     .target = isa::Target::kGfx1100,
+     .device_id = 0x744c,
+     .subsystem_id = 0x0e3b,
+     .pci_revision = 0xc8,
+     .vram_size = 24 * GiB,
+     .gc = {11, 0, 0},
+     .mp = {13, 0, 0},
+     .sdma = {6, 0, 0},
+     .mmhub = {3, 0, 0},
+     .nbio = {4, 3, 0},
+     .hdp = {6, 0, 0},
+     .osssys = {6, 0, 0},
+     .num_se = 6,
+     .wgp_per_sa = 4,
+     .sa_per_se = 2,
+     .rb_per_se = 8,
+     .gl2c = 24},
+    {.arch = "gfx1101",
+     .model = "Navi32 [Radeon RX 7800 XT] (mock)",
+     .target = isa::Target::kGfx1101,
+     .device_id = 0x747e,
+     .subsystem_id = 0x0e3b,
+     .pci_revision = 0xc8,
+     .vram_size = 16 * GiB,
+     .gc = {11, 0, 3},
+     .mp = {13, 0, 10},
+     .sdma = {6, 0, 3},
+     .mmhub = {3, 0, 0},
+     .nbio = {4, 3, 0},
+     .hdp = {6, 0, 0},
+     .osssys = {6, 0, 0},
+     .num_se = 3,
+     .wgp_per_sa = 5,
+     .sa_per_se = 2,
+     .rb_per_se = 8,
+     .gl2c = 16},
+    {.arch = "gfx1102",
+     .model = "Navi33 [Radeon RX 7600] (mock)",
+     .target = isa::Target::kGfx1102,
+     .device_id = 0x7480,
+     .subsystem_id = 0x0e3b,
+     .pci_revision = 0xcf,
+     .vram_size = 8 * GiB,
+     .gc = {11, 0, 2},
+     .mp = {13, 0, 7},
+     .sdma = {6, 0, 2},
+     .mmhub = {3, 0, 2},
+     .nbio = {4, 3, 0},
+     .hdp = {6, 0, 0},
+     .osssys = {6, 0, 0},
+     .num_se = 2,
+     .wgp_per_sa = 4,
+     .sa_per_se = 2,
+     .rb_per_se = 8,
+     .gl2c = 8},
 };
 
 }  // namespace
@@ -34,11 +79,12 @@ const Chip& find_chip(const std::string& arch) {
     if (arch == c.arch) return c;
     names += std::string(names.empty() ? "" : ", ") + c.arch;
   }
-  throw UsageError({.device = {}, .what = "there is no mock of '" + arch + "'", .source = {}, .hint = "known: " + names});
+  throw UsageError(
+      {.device = {}, .what = "there is no mock of '" + arch + "'", .source = {}, .hint = "known: " + names});
 }
 
-// Segment bases: bases.tsv rows navi_default and gfx12_mock (NBIO segment 5). The order is mixed on purpose and blocks
-// that no driver here needs are listed too, as in real blobs.
+// Segment bases: sienna_cichlid_ip_offset.h and tinygrad's mock blob (NBIO segment 5). The order is mixed on purpose
+// and blocks that no driver here needs are listed too, as in real blobs.
 std::vector<IpBlock> ip_blocks(const Chip& c) {
   const std::vector<uint32_t> gc = {0x1260, 0xa000, 0x1c000, 0x2402c00};
   return {

@@ -11,7 +11,7 @@
 namespace baregpu::mock {
 
 struct Chip {
-  const char* arch;              ///< "gfx1100"
+  const char* arch;  ///< "gfx1100"
   const char* model;
   isa::Target target;
   uint16_t device_id, subsystem_id;

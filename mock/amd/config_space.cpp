@@ -19,7 +19,8 @@ constexpr uint64_t kBar0Address = 0x180'0000'0000, kBar2Address = 0x190'0000'000
 
 }  // namespace
 
-ConfigSpace::ConfigSpace(const Chip& chip, Rules& rules, uint64_t vram_size, uint64_t bar0_size, bool resizable, bool vf)
+ConfigSpace::ConfigSpace(const Chip& chip, Rules& rules, uint64_t vram_size, uint64_t bar0_size, bool resizable,
+                         bool vf)
     : rules_(rules), vram_size_(vram_size), resizable_(resizable) {
   put(0x00, 2, 0x1002);
   put(0x02, 2, vf ? 0x73ae : chip.device_id);  // virtual functions have an id of their own
@@ -29,10 +30,10 @@ ConfigSpace::ConfigSpace(const Chip& chip, Rules& rules, uint64_t vram_size, uin
   put(0x2e, 2, chip.subsystem_id);
   put(0x34, 1, kPm);
   put(0x3d, 1, 1);
-  put(kPm, 4, 0x0003'0001u | kPcie << 8);          // power management 1.2
-  put(kPcie, 4, 0x0012'0010u | kMsi << 8);         // PCIe endpoint, version 2
-  put(kPcie + 4, 4, 0x0000'8fa1);                  // no FLR (bit 28 clear)
-  put(kMsi, 4, 0x0080'0005u);                      // MSI, 64-bit address, one vector; end of list
+  put(kPm, 4, 0x0003'0001u | kPcie << 8);   // power management 1.2
+  put(kPcie, 4, 0x0012'0010u | kMsi << 8);  // PCIe endpoint, version 2
+  put(kPcie + 4, 4, 0x0000'8fa1);           // no FLR (bit 28 clear)
+  put(kMsi, 4, 0x0080'0005u);               // MSI, 64-bit address, one vector; end of list
   put(0x100, 4, resizable ? 0x0001'000bu | kRebar << 20 : 0x0001'000bu);  // vendor-specific
   sizes_ = {bar0_size, 0, kDoorbellBarSize, 0, 0, kMmioSize};
   if (!resizable) return;
@@ -44,7 +45,9 @@ ConfigSpace::ConfigSpace(const Chip& chip, Rules& rules, uint64_t vram_size, uin
   put(kRebar + 8, 4, 0x20u | log2_floor(bar0_size / MiB) << 8);
 }
 
-uint64_t ConfigSpace::largest_bar0() const { return resizable_ ? std::max<uint64_t>(std::bit_ceil(vram_size_), 256 * MiB) : sizes_[0]; }
+uint64_t ConfigSpace::largest_bar0() const {
+  return resizable_ ? std::max<uint64_t>(std::bit_ceil(vram_size_), 256 * MiB) : sizes_[0];
+}
 
 void ConfigSpace::put(unsigned at, unsigned width, uint32_t v) {
   for (unsigned i = 0; i < width; ++i) bytes_[at + i] = uint8_t(v >> (8 * i));
@@ -94,7 +97,8 @@ void ConfigSpace::write(unsigned offset, unsigned width, uint32_t value) {
     uint64_t size = MiB << (value >> 8 & 0x3f);
     bool offered = size <= largest_bar0() && size >= 256 * MiB;
     if (!offered) return;
-    if ((word(0x04) & 2 || mapped) && rules_.broken("rebar-mapped", "size written while the BAR is decoded or mapped")) return;
+    if ((word(0x04) & 2 || mapped) && rules_.broken("rebar-mapped", "size written while the BAR is decoded or mapped"))
+      return;
     sizes_[0] = size;
     put(kRebar + 8, 4, 0x20u | log2_floor(size / MiB) << 8);
     write_bar(0x10, dword(0x10));

@@ -12,12 +12,13 @@ namespace baregpu::mock {
 /// Thread: the card's lock.
 class ConfigSpace {
  public:
-  ConfigSpace(const Chip& chip, Rules& rules, uint64_t vram_size, uint64_t bar0_size, bool resizable, bool virtual_function);
+  ConfigSpace(const Chip& chip, Rules& rules, uint64_t vram_size, uint64_t bar0_size, bool resizable,
+              bool virtual_function);
 
   uint32_t read(unsigned offset, unsigned width) const;
   void write(unsigned offset, unsigned width, uint32_t value);
 
-  bool decode() const;            ///< memory enabled, D0, and the BARs where the bus was told they are
+  bool decode() const;  ///< memory enabled, D0, and the BARs where the bus was told they are
   bool bus_master() const { return word(0x04) & 0x4; }
   bool msi_enabled() const { return word(kMsi + 2) & 1; }
   bool resizable() const { return resizable_; }
@@ -33,7 +34,7 @@ class ConfigSpace {
   void reset();
 
   static constexpr unsigned kPm = 0x50, kPcie = 0x64, kMsi = 0xa0, kRebar = 0x200;
-  bool mapped = false;            ///< some BAR is mapped: resizing is refused
+  bool mapped = false;  ///< some BAR is mapped: resizing is refused
 
  private:
   uint16_t word(unsigned at) const { return uint16_t(bytes_[at] | bytes_[at + 1] << 8); }

@@ -1,6 +1,7 @@
 #include "mock/amd/device.hpp"
 
 #include <fmt/format.h>
+#include <sched.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -27,7 +28,7 @@ class VramBar final : public MmioBackend {
   void write32(uint64_t at, uint32_t v) override { write(at, std::as_bytes(std::span(&v, 1))); }
   void write64(uint64_t at, uint64_t v) override { write(at, std::as_bytes(std::span(&v, 1))); }
   void read_block(uint64_t at, std::span<std::byte> out) override {
-    std::scoped_lock lock(m_.mutex);
+    auto lock = m_.bus_lock();
     ++m_.counters.bar0_reads;
     uint64_t size = m_.memory.vram_size();
     // Beyond the end of VRAM (a BAR is a power of two), and for virtual functions everywhere, nothing answers.
@@ -45,16 +46,20 @@ class VramBar final : public MmioBackend {
   void note(const char* what, uint64_t at) {
     if (!m_.in_reset() && !m_.config.decode()) m_.rules.broken("decode-off", fmt::format("{} of VRAM {:#x}", what, at));
   }
-  template <class T> T read(uint64_t at) {
+  template <class T>
+  T read(uint64_t at) {
+    // A short read is most often a poll: on a busy host the engine that it waits for may need this processor.
+    sched_yield();
     T v{};
     read_block(at, std::as_writable_bytes(std::span(&v, 1)));
     return v;
   }
   void write(uint64_t at, std::span<const std::byte> in) {
-    std::scoped_lock lock(m_.mutex);
+    auto lock = m_.bus_lock();
     ++m_.counters.bar0_writes;
     uint64_t size = m_.memory.vram_size();
-    if (!m_.answers() || m_.options.card == CardState::kVf || at >= size || in.size() > size - at) return note("write", at);
+    if (!m_.answers() || m_.options.card == CardState::kVf || at >= size || in.size() > size - at)
+      return note("write", at);
     m_.memory.cpu_write(at, in);
   }
   Machine& m_;
@@ -65,11 +70,11 @@ class RegisterBar final : public MmioBackend {
  public:
   explicit RegisterBar(Machine& m) : m_(m) {}
   uint32_t read32(uint64_t at) override {
-    std::scoped_lock lock(m_.mutex);
+    auto lock = m_.bus_lock();
     return m_.mmio_read(uint32_t(at / 4));
   }
   void write32(uint64_t at, uint32_t v) override {
-    std::scoped_lock lock(m_.mutex);
+    auto lock = m_.bus_lock();
     m_.mmio_write(uint32_t(at / 4), v);
   }
   uint64_t read64(uint64_t at) override {
@@ -87,25 +92,21 @@ class RegisterBar final : public MmioBackend {
   void write_block(uint64_t at, std::span<const std::byte> in) override { refuse(at, in.size()); }
 
  private:
-  void refuse(uint64_t at, size_t n) { m_.rules.broken("unaligned", fmt::format("{}-byte access of BAR5 at {:#x}", n, at)); }
+  void refuse(uint64_t at, size_t n) {
+    m_.rules.broken("unaligned", fmt::format("{}-byte access of BAR5 at {:#x}", n, at));
+  }
   Machine& m_;
 };
 
-/// Host memory with scattered bus addresses. When it goes, waves that may still use it are stopped first.
+/// Host memory with scattered bus addresses; its pages are in the card's table already.
 class HostPages final : public DmaBuffer::Owner {
  public:
   HostPages(Machine& m, std::byte* host, uint64_t size, std::vector<BusAddress> pages)
-      : m_(m), host_(host), size_(size), pages_(std::move(pages)) {
-    std::scoped_lock lock(m_.mutex);
-    for (size_t i = 0; i < pages_.size(); ++i) m_.memory.add_page(pages_[i].value, host_ + i * Memory::kPage);
-  }
+      : m_(m), host_(host), size_(size), pages_(std::move(pages)) {}
   ~HostPages() override {
-    std::unique_lock lock(m_.mutex);
+    auto lock = m_.bus_lock();
     for (BusAddress p : pages_) m_.memory.remove_page(p.value);
-    m_.drain_waves(lock);
-    m_.gc.bump_generation();  // executors forget host addresses
-    lock.unlock();
-    munmap(host_, size_);
+    m_.release_host(host_, size_);
   }
 
  private:
@@ -140,7 +141,7 @@ class MockDevice final : public PciDevice {
     check_config(offset, width);
     std::scoped_lock lock(m_.mutex);
     ++m_.counters.config;
-    if (m_.in_reset()) return width == 4 ? ~0u : (1u << (8 * width)) - 1;
+    if (m_.in_reset() || m_.removed()) return width == 4 ? ~0u : (1u << (8 * width)) - 1;
     m_.answers();  // a reset that is over takes effect
     return m_.config.read(offset, width);
   }
@@ -148,7 +149,7 @@ class MockDevice final : public PciDevice {
     check_config(offset, width);
     std::scoped_lock lock(m_.mutex);
     ++m_.counters.config;
-    if (m_.in_reset()) return;
+    if (m_.in_reset() || m_.removed()) return;
     m_.answers();
     m_.config.write(offset, width, value);
   }
@@ -165,7 +166,9 @@ class MockDevice final : public PciDevice {
   void set_dma_bits(unsigned bits) override { dma_bits_ = std::clamp(bits, 24u, 52u); }
 
   void reset() override {
-    throw UnsupportedError({.device = name_, .what = "the card has no function-level reset", .source = "PCIe DEVCAP bit 28 is 0",
+    throw UnsupportedError({.device = name_,
+                            .what = "the card has no function-level reset",
+                            .source = "PCIe DEVCAP bit 28 is 0",
                             .hint = "use a mode1 reset"});
   }
   bool has_interrupt() const override { return m_.options.interrupts; }
@@ -187,7 +190,10 @@ class MockDevice final : public PciDevice {
   }
   void check_config(unsigned offset, unsigned width) const {
     if ((width != 1 && width != 2 && width != 4) || offset % width || offset + width > 4096)
-      throw Error({.device = name_, .what = fmt::format("config access of {} bytes at {:#x}", width, offset), .source = {}, .hint = {}});
+      throw Error({.device = name_,
+                   .what = fmt::format("config access of {} bytes at {:#x}", width, offset),
+                   .source = {},
+                   .hint = {}});
   }
   void open_step(const char* what) {
     std::scoped_lock lock(m_.mutex);
@@ -209,9 +215,12 @@ BarMapping MockDevice::map_bar(unsigned bar, BarCaching) {
   BarInfo info = bar_info(bar);
   if (info.size == 0) fail(name_, fmt::format("BAR{} is absent or unassigned", bar));
   Mmio view;
-  if (bar == 0) view = Mmio(vram_, info.size);
-  else if (bar == 5) view = Mmio(registers_, info.size);
-  else view = Mmio(m_.nbio.doorbells(), info.size);
+  if (bar == 0)
+    view = Mmio(vram_, info.size);
+  else if (bar == 5)
+    view = Mmio(registers_, info.size);
+  else
+    view = Mmio(m_.nbio.doorbells(), info.size);
   if (bar == 2) {
     std::scoped_lock lock(m_.mutex);
     m_.start_engines();
@@ -247,7 +256,8 @@ DmaBuffer MockDevice::alloc_dma(uint64_t size, bool contiguous) {
   if (contiguous && size > 2 * MiB) fail(name_, fmt::format("{} bytes of contiguous memory", size), "at most 2 MiB");
   void* p = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (p == MAP_FAILED)
-    throw OutOfMemoryError({.device = name_, .what = fmt::format("{} bytes of host memory", size), .source = {}, .hint = {}});
+    throw OutOfMemoryError(
+        {.device = name_, .what = fmt::format("{} bytes of host memory", size), .source = {}, .hint = {}});
   std::vector<BusAddress> pages;
   {
     std::scoped_lock lock(m_.mutex);
@@ -266,7 +276,8 @@ DmaBuffer MockDevice::alloc_dma(uint64_t size, bool contiguous) {
 
 }  // namespace
 
-std::unique_ptr<PciDevice> open_mock_device(Machine& machine, std::shared_ptr<void> card, std::string name, std::string folder) {
+std::unique_ptr<PciDevice> open_mock_device(Machine& machine, std::shared_ptr<void> card, std::string name,
+                                            std::string folder) {
   return std::make_unique<MockDevice>(machine, std::move(card), std::move(name), std::move(folder));
 }
 

@@ -52,7 +52,7 @@ size_t put_ip_table(Blob& b, const Chip& chip) {
   b.put<uint16_t>(kIpTable + 4, 3);       // version
   b.put<uint16_t>(kIpTable + 6, uint16_t(size));
   b.put<uint32_t>(kIpTable + 8, 0x1);
-  b.put<uint16_t>(kIpTable + 12, 1);      // num_dies
+  b.put<uint16_t>(kIpTable + 12, 1);  // num_dies
   b.put<uint16_t>(kIpTable + 14, 0);
   b.put<uint16_t>(kIpTable + 16, uint16_t(kIpTable + kDieHeader));  // relative to the start of the blob
   return size;
@@ -60,8 +60,9 @@ size_t put_ip_table(Blob& b, const Chip& chip) {
 
 size_t put_gc_table(Blob& b, const Chip& c) {
   // v1.2: num_wgp, caches and limits of RDNA 3; index = (byte offset - 12) / 4.
-  const uint32_t fields[] = {c.num_se, c.wgp_per_sa, 0, c.rb_per_se, c.gl2c, 1536, 32, 32, 1792, 1024, 1, 32, 16, 32, 64, 1,
-                             c.sa_per_se, 4, 4, 8, 1, 8, 2, 32, 1, 32, 16, 4, 256, c.gl2c};
+  const uint32_t fields[] = {c.num_se, c.wgp_per_sa, 0,  c.rb_per_se, c.gl2c, 1536,        32,  32,    1792, 1024, 1,
+                             32,       16,           32, 64,          1,      c.sa_per_se, 4,   4,     8,    1,    8,
+                             2,        32,           1,  32,          16,     4,           256, c.gl2c};
   const size_t size = 12 + sizeof(fields);
   b.put<uint32_t>(kGcTable, 0x4347);
   b.put<uint16_t>(kGcTable + 4, 1);

@@ -8,10 +8,11 @@
 namespace baregpu::mock {
 namespace {
 
-// Offsets into the SH window (absolute dword 0x2e00 block, amd.md 5.3).
+// Offsets into the SH window (absolute dwords from 0x2e00: gc_11_0_0_offset.h).
 constexpr unsigned sh(uint32_t dword) { return dword - kShWindow; }
-constexpr unsigned kStart = sh(0x2e04), kNumThread = sh(0x2e07), kPgm = sh(0x2e0c), kScratchBase = sh(0x2e10), kRsrc1 = sh(0x2e12),
-                   kRsrc2 = sh(0x2e13), kTmpring = sh(0x2e18), kRsrc3 = sh(0x2e28), kUserData = sh(0x2e40);
+constexpr unsigned kStart = sh(0x2e04), kNumThread = sh(0x2e07), kPgm = sh(0x2e0c), kScratchBase = sh(0x2e10),
+                   kRsrc1 = sh(0x2e12), kRsrc2 = sh(0x2e13), kTmpring = sh(0x2e18), kRsrc3 = sh(0x2e28),
+                   kUserData = sh(0x2e40);
 using ShaderEn = Bits<0>;
 using StartAt0 = Bits<2>;
 using Wave32 = Bits<15>;
@@ -25,12 +26,18 @@ constexpr uint32_t kSqError = 2u << 6, kSqIllegal = 1, kSqMemviol = 2;
 }  // namespace
 
 std::string Gfx::check_dispatch(const ComputeQueue& q, uint32_t initiator) const {
-  struct Need { unsigned first, count; const char* name; };
-  const Need needs[] = {{kPgm, 2, "COMPUTE_PGM"}, {kRsrc1, 2, "COMPUTE_PGM_RSRC1/2"}, {kRsrc3, 1, "COMPUTE_PGM_RSRC3"},
-                        {kNumThread, 3, "COMPUTE_NUM_THREAD"}, {kTmpring, 1, "COMPUTE_TMPRING_SIZE"},
+  struct Need {
+    unsigned first, count;
+    const char* name;
+  };
+  const Need needs[] = {{kPgm, 2, "COMPUTE_PGM"},
+                        {kRsrc1, 2, "COMPUTE_PGM_RSRC1/2"},
+                        {kRsrc3, 1, "COMPUTE_PGM_RSRC3"},
+                        {kNumThread, 3, "COMPUTE_NUM_THREAD"},
+                        {kTmpring, 1, "COMPUTE_TMPRING_SIZE"},
                         {kStart, StartAt0::get(initiator) ? 0u : 3u, "COMPUTE_START"}};
-  // User data may stay unprogrammed: compilers ask for more registers than the kernel reads (on gfx11 so that the group ids
-  // land in s14 and s15). A kernel that reads one sees the poison.
+  // User data may stay unprogrammed: compilers ask for more registers than the kernel reads (on gfx11 so that the group
+  // ids land in s14 and s15). A kernel that reads one sees the poison.
   for (const Need& n : needs)
     for (unsigned i = 0; i < n.count; ++i)
       if (!q.sh_written[n.first + i]) return fmt::format("{} (dword {}) was never programmed", n.name, i);
@@ -38,7 +45,8 @@ std::string Gfx::check_dispatch(const ComputeQueue& q, uint32_t initiator) const
   for (unsigned i = 0; i < 3; ++i) threads *= Threads::get(q.sh[kNumThread + i]);
   if (threads == 0 || threads > 1024) return fmt::format("{} work-items in a workgroup", threads);
   if (LdsSize::get(q.sh[kRsrc2]) > kMaxLdsGranules) return fmt::format("{} LDS granules", LdsSize::get(q.sh[kRsrc2]));
-  if (!StartAt0::get(initiator) && (q.sh[kStart] | q.sh[kStart + 1] | q.sh[kStart + 2])) return "start registers are not 0";
+  if (!StartAt0::get(initiator) && (q.sh[kStart] | q.sh[kStart + 1] | q.sh[kStart + 2]))
+    return "start registers are not 0";
   if (WaveSize::get(q.sh[kTmpring]) && (!q.sh_written[kScratchBase] || !(q.sh[kScratchBase] | q.sh[kScratchBase + 1])))
     return "TMPRING_SIZE asks for scratch, but COMPUTE_DISPATCH_SCRATCH_BASE is not set";
   if (!sh_bases_[0]) return "SH_MEM_BASES of VMID 0 is not set: no LDS and scratch apertures";
@@ -61,9 +69,11 @@ isa::DispatchInfo Gfx::describe(const ComputeQueue& q, uint32_t initiator) const
   return d;
 }
 
-bool Gfx::dispatch(ComputeQueue& q, uint32_t x, uint32_t y, uint32_t z, uint32_t initiator, std::unique_lock<std::mutex>& lock) {
+bool Gfx::dispatch(ComputeQueue& q, uint32_t x, uint32_t y, uint32_t z, uint32_t initiator,
+                   std::unique_lock<std::mutex>& lock) {
   if (!ShaderEn::get(initiator) || x == 0 || y == 0 || z == 0) {
-    m_.rules.broken("dispatch-state", fmt::format("dispatch of {} x {} x {} groups, initiator {:#x}: nothing runs", x, y, z, initiator));
+    m_.rules.broken("dispatch-state",
+                    fmt::format("dispatch of {} x {} x {} groups, initiator {:#x}: nothing runs", x, y, z, initiator));
     return true;
   }
   if (std::string why = check_dispatch(q, initiator); !why.empty() && m_.rules.broken("dispatch-state", why)) {
@@ -75,6 +85,14 @@ bool Gfx::dispatch(ComputeQueue& q, uint32_t x, uint32_t y, uint32_t z, uint32_t
   // Executors read through host pointers: look at least at the first line of the code for bytes stuck in the HDP.
   if (Mapping map = m_.gc.lookup(d.code_va, "shader"); map.status == Mapping::Status::kOk && !map.system)
     m_.memory.check_hdp(map.target + (d.code_va - map.va_begin), 64, "shader (code)");
+  // Pairs of user data that are addresses (kernel arguments, dispatch packet): their first bytes too.
+  for (unsigned i = 0; i + 1 < 16; i += 2) {
+    if (!q.sh_written[kUserData + i] || !q.sh_written[kUserData + i + 1]) continue;
+    const uint64_t va = join32(d.user_data[i], d.user_data[i + 1]);
+    if (!m_.gc.in_tables(va)) continue;
+    if (Mapping map = m_.gc.lookup(va, "shader"); map.status == Mapping::Status::kOk && !map.system)
+      m_.memory.check_hdp(map.target + (va - map.va_begin), 16, "shader (arguments)");
+  }
   if (m_.stopping()) return false;
 
   const uint64_t epoch = q.epoch;
@@ -89,7 +107,7 @@ bool Gfx::dispatch(ComputeQueue& q, uint32_t x, uint32_t y, uint32_t z, uint32_t
   } catch (const std::exception& e) {  // an exception must not end the engine's thread
     failure = e.what();
   }
-  lock.lock();
+  lock = m_.engine_lock();
   running_waves_ = false;
   running_queue_ = nullptr;
   m_.note_waves_ended();
@@ -104,8 +122,10 @@ bool Gfx::dispatch(ComputeQueue& q, uint32_t x, uint32_t y, uint32_t z, uint32_t
     return false;
   }
   if (r.completed) return true;
-  if (q.dequeue) deactivate(q);
-  else hang(q, 0, "waves were stopped");
+  if (q.dequeue)
+    deactivate(q);
+  else
+    hang(q, 0, "waves were stopped");
   return false;
 }
 
@@ -117,7 +137,11 @@ void Gfx::report_wave_fault(ComputeQueue& q, const isa::WaveFault& f) {
       m_.gc.raise_fault(f.address, write, Mapping::Status::kInvalid, 0, Client::kShader);
       break;
     case isa::FaultKind::kPermission:
-      m_.gc.raise_fault(f.address, write, Mapping::Status::kOk, f.access == isa::Access::kExecute ? 4 : write ? 2 : 1, Client::kShader);
+      m_.gc.raise_fault(f.address, write, Mapping::Status::kOk,
+                        f.access == isa::Access::kExecute ? 4
+                        : write                           ? 2
+                                                          : 1,
+                        Client::kShader);
       break;
     case isa::FaultKind::kIllegalInstruction:
     case isa::FaultKind::kTrap:

@@ -8,18 +8,28 @@
 namespace baregpu::mock {
 namespace {
 
-struct Name { const char* name; FaultPoint point; };
+struct Name {
+  const char* name;
+  FaultPoint point;
+};
 constexpr Name kNames[] = {
-    {"all-ones", FaultPoint::kAllOnes}, {"fail-open", FaultPoint::kFailOpen}, {"hang", FaultPoint::kHang},
-    {"psp-timeout", FaultPoint::kPspTimeout}, {"smu-timeout", FaultPoint::kSmuTimeout},
-    {"page-fault", FaultPoint::kPageFault}, {"msi-lost", FaultPoint::kMsiLost}, {"power-cut", FaultPoint::kPowerCut},
+    {"all-ones", FaultPoint::kAllOnes},
+    {"fail-open", FaultPoint::kFailOpen},
+    {"hang", FaultPoint::kHang},
+    {"psp-timeout", FaultPoint::kPspTimeout},
+    {"smu-timeout", FaultPoint::kSmuTimeout},
+    {"page-fault", FaultPoint::kPageFault},
+    {"msi-lost", FaultPoint::kMsiLost},
+    {"power-cut", FaultPoint::kPowerCut},
     {"usb-unplug", FaultPoint::kUsbUnplug},
 };
 
 [[noreturn]] void refuse(const std::string& text, const std::string& item) {
   std::string names;
   for (const Name& n : kNames) names += std::string(names.empty() ? "" : ", ") + n.name + "@N";
-  throw UsageError({.device = {}, .what = "MOCK_FAULT='" + text + "': '" + item + "' is not understood", .source = {},
+  throw UsageError({.device = {},
+                    .what = "MOCK_FAULT='" + text + "': '" + item + "' is not understood",
+                    .source = {},
                     .hint = "it takes a comma-separated list of " + names});
 }
 

@@ -29,7 +29,11 @@ class FaultPlan {
   bool hit_from(FaultPoint point);
 
  private:
-  struct Item { FaultPoint point; uint64_t at; uint64_t seen = 0; };
+  struct Item {
+    FaultPoint point;
+    uint64_t at;
+    uint64_t seen = 0;
+  };
   std::vector<Item> items_;
 };
 

@@ -17,8 +17,8 @@ namespace {
 constexpr uint32_t kMagic = 0x4b4d4742;  // "BGMK"
 constexpr size_t kHeader = 32, kSignatureAt = 16;
 
-// Our scheme: a keyed 64-bit FNV-1a over everything but the signature field. It stands in for RSA: a changed byte, a piece
-// under another name or another chip's file must be refused; keeping an attacker out is not its job.
+// Our scheme: a keyed 64-bit FNV-1a over everything but the signature field. It stands in for RSA: a changed byte, a
+// piece under another name or another chip's file must be refused; keeping an attacker out is not its job.
 uint64_t signature(std::span<const std::byte> image) {
   uint64_t h = 0xcbf29ce484222325ull ^ 0x6261726567707521ull;
   for (size_t i = 0; i < image.size(); ++i) {
@@ -43,7 +43,8 @@ class File {
     bytes_.insert(bytes_.end(), piece.begin(), piece.end());
     return at;
   }
-  void common(uint16_t major, uint16_t minor, am::IpVersion ip, uint32_t version, uint32_t ucode_size, uint32_t ucode_at) {
+  void common(uint16_t major, uint16_t minor, am::IpVersion ip, uint32_t version, uint32_t ucode_size,
+              uint32_t ucode_at) {
     put32(0, uint32_t(bytes_.size()));
     put32(4, uint32_t(header_size_));
     put16(8, major);
@@ -59,7 +60,8 @@ class File {
     std::filesystem::path path = std::filesystem::path(folder) / name;
     std::ofstream out(path, std::ios::binary);
     out.write(reinterpret_cast<const char*>(bytes_.data()), std::streamsize(bytes_.size()));
-    if (!out) throw Error({.device = {}, .what = "cannot write firmware file " + path.string(), .source = {}, .hint = {}});
+    if (!out)
+      throw Error({.device = {}, .what = "cannot write firmware file " + path.string(), .source = {}, .hint = {}});
   }
 
  private:
@@ -70,9 +72,12 @@ class File {
 std::string version_text(am::IpVersion v) { return fmt::format("{}_{}_{}", v.major, v.minor, v.revision); }
 
 void write_sos(const Chip& c, const std::string& folder) {
-  // psp_firmware_header_v2_0: count, then {fw_type, version, offset from ucode_array_offset, size}. Types: sos_bin_type.
-  struct Piece { uint32_t type, size; };
-  constexpr Piece kPieces[] = {{1, 0x9000}, {2, 0x3000}, {3, 0x1400}, {4, 0x600}, {5, 0x800},
+  // psp_firmware_header_v2_0: count, then {fw_type, version, offset from ucode_array_offset, size}. Types:
+  // sos_bin_type.
+  struct Piece {
+    uint32_t type, size;
+  };
+  constexpr Piece kPieces[] = {{1, 0x9000}, {2, 0x3000}, {3, 0x1400}, {4, 0x600},  {5, 0x800},
                                {7, 0x2600}, {8, 0x1800}, {9, 0x1c00}, {10, 0x1200}};
   const size_t header = 32 + 4 + std::size(kPieces) * 16;
   File f(header);
@@ -113,7 +118,8 @@ void write_sdma(const Chip& c, const std::string& folder) {
 void write_rs64(const Chip& c, const std::string& folder, const char* name, uint32_t code_type, uint32_t stack_type) {
   File f(60);
   const uint32_t code_size = 0x6000, data_size = 0x1000;
-  uint32_t code = f.append(signed_image(c, code_type, code_size)), data = f.append(signed_image(c, stack_type, data_size));
+  uint32_t code = f.append(signed_image(c, code_type, code_size)),
+           data = f.append(signed_image(c, stack_type, data_size));
   const uint32_t fields[] = {0x1d, code_size, code, data_size, data, lo32(kMecStart), hi32(kMecStart)};
   for (size_t i = 0; i < std::size(fields); ++i) f.put32(32 + 4 * i, fields[i]);
   f.common(2, 0, c.gc, 0x213, code_size, code);
@@ -178,7 +184,9 @@ std::optional<ImageInfo> verify_image(const Chip& chip, std::span<const std::byt
 void write_chip_firmware(const Chip& c, const std::string& folder) {
   std::error_code ec;
   std::filesystem::create_directories(folder, ec);
-  if (ec) throw Error({.device = {}, .what = "cannot create folder " + folder + ": " + ec.message(), .source = {}, .hint = {}});
+  if (ec)
+    throw Error(
+        {.device = {}, .what = "cannot create folder " + folder + ": " + ec.message(), .source = {}, .hint = {}});
   write_sos(c, folder);
   write_smu(c, folder);
   write_sdma(c, folder);
@@ -189,6 +197,8 @@ void write_chip_firmware(const Chip& c, const std::string& folder) {
   write_rlc(c, folder);
 }
 
-void write_firmware(const std::string& arch, const std::string& folder) { write_chip_firmware(find_chip(arch), folder); }
+void write_firmware(const std::string& arch, const std::string& folder) {
+  write_chip_firmware(find_chip(arch), folder);
+}
 
 }  // namespace baregpu::mock

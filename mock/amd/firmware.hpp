@@ -18,10 +18,13 @@ constexpr uint64_t kMecStart = 0x400000;
 /// TMR size that the table of contents asks for.
 constexpr uint32_t kTmrSize = 0x1200000;
 
-/// An image of `size` bytes: 32-byte header {magic, kind, size, chip, signature, 0}, then a body that depends on all of it.
+/// An image of `size` bytes: 32-byte header {magic, kind, size, chip, signature, 0}, then a body that depends on all of
+/// it.
 std::vector<std::byte> signed_image(const Chip& chip, uint32_t kind, uint32_t size);
 /// Kind and size of the image at the start of `bytes`, if its signature is right for this chip.
-struct ImageInfo { uint32_t kind = 0, size = 0; };
+struct ImageInfo {
+  uint32_t kind = 0, size = 0;
+};
 std::optional<ImageInfo> verify_image(const Chip& chip, std::span<const std::byte> bytes);
 
 /// Writes all files of the chip. @throws Error if the folder cannot be written.

@@ -16,9 +16,10 @@ namespace {
 constexpr const am::MqdLayout& kMqd = am::kMqdV11Compute;
 static_assert(kMqd.hqd_count == kHqdRegs);
 constexpr unsigned hqd_index(unsigned mqd_word) { return mqd_word - kMqd.first_hqd; }
-constexpr unsigned kActive = hqd_index(kMqd.hqd_active), kPqBase = hqd_index(kMqd.pq_base_lo), kRptrReport = hqd_index(kMqd.rptr_report_lo),
-                   kDoorbell = hqd_index(kMqd.doorbell_control), kPqControl = hqd_index(kMqd.pq_control),
-                   kEopBase = hqd_index(kMqd.eop_base_lo), kEopControl = hqd_index(kMqd.eop_control);
+constexpr unsigned kActive = hqd_index(kMqd.hqd_active), kPqBase = hqd_index(kMqd.pq_base_lo),
+                   kRptrReport = hqd_index(kMqd.rptr_report_lo), kDoorbell = hqd_index(kMqd.doorbell_control),
+                   kPqControl = hqd_index(kMqd.pq_control), kEopBase = hqd_index(kMqd.eop_base_lo),
+                   kEopControl = hqd_index(kMqd.eop_control);
 // Words without a name in the shared layout, by register order from CP_MQD_BASE_ADDR (0x1fa9).
 constexpr unsigned kRptr = 0x1fb3 - 0x1fa9, kDequeue = 0x1fc1 - 0x1fa9, kWptr = 0x1fdf - 0x1fa9;
 constexpr uint32_t kMqdHeader = 0xc0310800;
@@ -116,8 +117,10 @@ void Gfx::hqd_write(unsigned index, uint32_t value) {
   ComputeQueue* q = selected();
   if (!q) return;  // banks of micro engines without compute queues
   if (index == kActive) {
-    if ((value & 1) && !q->active) activate(*q);
-    else if (!(value & 1) && q->active) deactivate(*q);
+    if ((value & 1) && !q->active)
+      activate(*q);
+    else if (!(value & 1) && q->active)
+      deactivate(*q);
     return;
   }
   if (index == kDequeue) {
@@ -127,7 +130,9 @@ void Gfx::hqd_write(unsigned index, uint32_t value) {
     return;
   }
   if (q->active && index != kDoorbell && index != kWptr && index != kWptr + 1) {
-    if (m_.rules.broken("hqd-active-write", fmt::format("word {:#x} of the active queue {}.{}", index, q->pipe, q->queue))) return;
+    if (m_.rules.broken("hqd-active-write",
+                        fmt::format("word {:#x} of the active queue {}.{}", index, q->pipe, q->queue)))
+      return;
   }
   q->hqd[index] = value;
 }
@@ -154,7 +159,7 @@ void Gfx::deactivate(ComputeQueue& q) {
   ++q.epoch;
 }
 
-// A queue whose waves hang never drains; only a reset of the micro engine ends it (amd.md 9.5 rule 17).
+// A queue whose waves hang never drains; only a reset of the micro engine ends it.
 void Gfx::try_dequeue(ComputeQueue& q) {
   if (!q.dequeue || !q.active || q.hung || running_queue_ == &q) return;
   deactivate(q);
@@ -178,8 +183,9 @@ void Gfx::mec_control(uint32_t v) {
     started_ = false;
   } else if (MecReset::get(old)) {
     started_ = start_pc_ == kMecStart >> 2 ||
-               !m_.rules.broken("mec-not-started", fmt::format("reset released with start address {:#x}, the firmware starts at {:#x}",
-                                                               start_pc_, kMecStart >> 2));
+               !m_.rules.broken("mec-not-started",
+                                fmt::format("reset released with start address {:#x}, the firmware starts at {:#x}",
+                                            start_pc_, kMecStart >> 2));
   }
 }
 
@@ -197,19 +203,17 @@ bool Gfx::mec_running() const {
   return started_ && MecActive::get(v) && !MecHalt::get(v) && !MecReset::get(v);
 }
 
-bool Gfx::any_active() const {
-  return std::ranges::any_of(queues_, [](const ComputeQueue& q) { return q.active && !q.hung; });
-}
-
 bool Gfx::doorbell(unsigned index, uint64_t value) {
   const uint64_t byte = uint64_t{index} * 8;
-  if (byte < m_.regs.get("CP_MEC_DOORBELL_RANGE_LOWER") || byte > m_.regs.get("CP_MEC_DOORBELL_RANGE_UPPER")) return false;
+  if (byte < m_.regs.get("CP_MEC_DOORBELL_RANGE_LOWER") || byte > m_.regs.get("CP_MEC_DOORBELL_RANGE_UPPER"))
+    return false;
   for (ComputeQueue& q : queues_) {
     uint32_t control = q.hqd[kDoorbell];
     if (!q.active || !DoorbellEn::get(control) || DoorbellOffset::get(control) != 2 * index) continue;
     if (!mec_running()) m_.rules.broken("mec-not-started", fmt::format("doorbell {} = {:#x}", index, value));
     if ((value < q.rptr || value - q.rptr > q.ring_dwords()) &&
-        m_.rules.broken("queue-wptr", fmt::format("doorbell {:#x}, read pointer {:#x}, ring of {:#x} dwords", value, q.rptr, q.ring_dwords())))
+        m_.rules.broken("queue-wptr", fmt::format("doorbell {:#x}, read pointer {:#x}, ring of {:#x} dwords", value,
+                                                  q.rptr, q.ring_dwords())))
       return true;
     q.wptr = value;
     q.hqd[kWptr] = lo32(value);
@@ -236,12 +240,12 @@ bool Gfx::read_mqd(ComputeQueue& q) {
 
 void Gfx::report_rptr(ComputeQueue& q) {
   q.hqd[kRptr] = uint32_t(q.rptr & (q.ring_dwords() - 1));
-  // Reported modulo the ring: drivers must not take it for a count (amd.md 5.4 leaves it open).
+  // Reported modulo the ring: drivers must not take it for a count (no source says which it is).
   if (uint64_t to = q.hqd64(kRptrReport)) m_.gc.write64(to, q.hqd[kRptr], Client::kCpData, "CP (read pointer)");
 }
 
 StepResult Gfx::step(std::unique_lock<std::mutex>& lock) {
-  if (!mec_running() || m_.in_reset()) return StepResult::kIdle;
+  if (!mec_running() || m_.reset_pending()) return StepResult::kIdle;
   StepResult result = StepResult::kIdle;
   for (ComputeQueue& q : queues_) {
     if (!q.active || q.hung) continue;
@@ -272,7 +276,8 @@ bool Gfx::eop_ready(ComputeQueue& q) {
   Mapping map = m_.gc.lookup(base, "CP (EOP buffer)");
   const bool mapped = map.status == Mapping::Status::kOk && map.writable;
   if (mapped && (q.hqd[kEopControl] & 0x3f) != 0) return true;
-  m_.gc.raise_fault(base, true, map.status == Mapping::Status::kOk ? Mapping::Status::kInvalid : map.status, 0, Client::kCpData);
+  m_.gc.raise_fault(base, true, map.status == Mapping::Status::kOk ? Mapping::Status::kInvalid : map.status, 0,
+                    Client::kCpData);
   hang(q, 0, "no EOP buffer");
   return false;
 }

@@ -11,16 +11,21 @@
 namespace baregpu::mock {
 namespace {
 
-// gfx11 entries (amd.md 4.3; amdgpu_vm.h).
+// gfx11 entries (amdgpu_vm.h, gmc_v11_0.c).
 constexpr uint64_t kValid = 1, kSystem = 2, kExec = 1 << 4, kRead = 1 << 5, kWrite = 1 << 6;
 constexpr uint64_t kPrt = uint64_t{1} << 51, kPdeIsPte = uint64_t{1} << 54;
 using Fragment = Bits64<11, 7>;
 using Mtype = Bits64<50, 48>;
 constexpr uint64_t kAddressMask = 0x0000'ffff'ffff'f000;  // 47:12
 constexpr unsigned kAddressBits = 44;
+constexpr uint64_t kWholeRange = 0x1f'ffffffff;  // VM_INVALIDATE_ENG17_ADDR_RANGE
+// Sizes are ours. A full TLB loses an entry at random, so that nobody can count on a stale one either.
+constexpr size_t kTlbEntries = 512, kWalkerLines = 1024;
 
 // CONTEXT0_CNTL of gfx11: an interrupt enable and a default enable for each kind of fault.
-struct FaultBits { unsigned interrupt, use_default; };
+struct FaultBits {
+  unsigned interrupt, use_default;
+};
 constexpr FaultBits kRangeBits{9, 10}, kPde0Bits{13, 14}, kValidBits{15, 16}, kReadBits{17, 18}, kWriteBits{19, 20},
     kExecBits{21, 22};
 
@@ -38,6 +43,7 @@ Hub::Hub(Machine& machine, std::string prefix) : m_(machine), prefix_(std::move(
   table_end_ = pair("VM_CONTEXT0_PAGE_TABLE_END_ADDR");
   table_base_ = pair("VM_CONTEXT0_PAGE_TABLE_BASE_ADDR");
   default_addr_ = pair("VM_L2_PROTECTION_FAULT_DEFAULT_ADDR");
+  invalidate_range_ = pair("VM_INVALIDATE_ENG17_ADDR_RANGE");
   r.on_write(name("VM_INVALIDATE_ENG17_REQ"), [this](uint32_t v) { on_request(v); });
   r.on_read(name("VM_INVALIDATE_ENG17_ACK"), [this] { return ack_; });
   r.on_read(name("VM_INVALIDATE_ENG17_SEM"), [this]() -> uint32_t {
@@ -55,11 +61,12 @@ Hub::Hub(Machine& machine, std::string prefix) : m_(machine), prefix_(std::move(
     m_.regs.set(name("VM_L2_PROTECTION_FAULT_CNTL"), v & ~1u);
     if (!(v & 1)) return;  // CLEAR_PROTECTION_FAULT_STATUS_ADDR
     fault_latched_ = false;
-    for (const char* s : {"VM_L2_PROTECTION_FAULT_STATUS", "VM_L2_PROTECTION_FAULT_ADDR_LO32", "VM_L2_PROTECTION_FAULT_ADDR_HI32"})
+    for (const char* s :
+         {"VM_L2_PROTECTION_FAULT_STATUS", "VM_L2_PROTECTION_FAULT_ADDR_LO32", "VM_L2_PROTECTION_FAULT_ADDR_HI32"})
       m_.regs.set(name(s), 0);
   });
-  for (const char* s : {"VM_L2_PROTECTION_FAULT_STATUS", "VM_L2_PROTECTION_FAULT_ADDR_LO32", "VM_L2_PROTECTION_FAULT_ADDR_HI32",
-                        "VM_INVALIDATE_ENG17_ACK"})
+  for (const char* s : {"VM_L2_PROTECTION_FAULT_STATUS", "VM_L2_PROTECTION_FAULT_ADDR_LO32",
+                        "VM_L2_PROTECTION_FAULT_ADDR_HI32", "VM_INVALIDATE_ENG17_ACK"})
     r.read_only(name(s));
 }
 
@@ -80,11 +87,16 @@ void Hub::invalidate() {
 // VM_INVALIDATE_ENG17_REQ of gfx11: VMIDs 15:0, type 18:16, L2_PTES 19, PDE0..2 20..22, L1_PTES 23, clear faults 24.
 void Hub::on_request(uint32_t v) {
   m_.regs.set(name("VM_INVALIDATE_ENG17_REQ"), v);
-  if (is_mm_ && !semaphore_held_ && m_.rules.broken("tlb-semaphore", fmt::format("MM invalidate request {:#x}", v))) return;
+  if (is_mm_ && !semaphore_held_ && m_.rules.broken("tlb-semaphore", fmt::format("MM invalidate request {:#x}", v)))
+    return;
   ack_ &= ~(v & 0xffff);
   if (!(*l1_cntl_ & 1)) return;  // a hub that is not enabled never acknowledges
   m_.defer([this, v] {
-    if (v & 1) {
+    // The whole range is 37 bits of ones; anything else that drivers might write is less than they mean.
+    const bool covers = invalidate_range_.get() == kWholeRange ||
+                        !m_.rules.broken("tlb-range", fmt::format("{} hub: invalidate request {:#x} with range {:#x}",
+                                                                  prefix_, v, invalidate_range_.get()));
+    if (v & 1 && covers) {
       if (v & 1u << 23) tlb_.clear();
       if (v & 1u << 19 || v & 7u << 20) lines_.clear();
       if (v & 1u << 23) bump_generation();
@@ -124,7 +136,10 @@ bool Hub::entry_at(uint64_t address, bool system, bool cached, const char* who, 
   copy_bytes(words.data(), m_.memory.vram() + line, 64);
   // The note is for the entry itself: neighbours that wait in the HDP buffer are somebody's later business.
   if (cached) m_.memory.check_hdp(address, 8, who);
-  if (use_cache) lines_[line] = words;
+  if (use_cache) {
+    if (lines_.size() >= kWalkerLines) lines_.erase(lines_.begin());
+    lines_[line] = words;
+  }
   entry = words[(address - line) / 8];
   return true;
 }
@@ -134,7 +149,8 @@ void Hub::check_format(uint64_t pte, uint64_t va) {
   if (mtype == 1 || mtype == 5 || mtype == 7)
     m_.rules.broken("pte-format", fmt::format("PTE {:#x} of {:#x}: MTYPE {} is reserved", pte, va, mtype));
   if ((pte & kAddressMask) >> kAddressBits)
-    m_.rules.broken("pte-format", fmt::format("PTE {:#x} of {:#x}: address has more than {} bits", pte, va, kAddressBits));
+    m_.rules.broken("pte-format",
+                    fmt::format("PTE {:#x} of {:#x}: address has more than {} bits", pte, va, kAddressBits));
 }
 
 Mapping Hub::walk(uint64_t va, bool cached, const char* who) {
@@ -196,10 +212,11 @@ Mapping Hub::lookup(uint64_t va, const char* who) {
     if (same) return hit;
     Mapping source = walk(hit.pte_va, false, who);
     const bool fragment = source.status == Mapping::Status::kOk && source.pte == hit.pte;
-    if (m_.rules.broken(fragment ? "pte-fragment" : "stale-translation",
-                        fmt::format("{} hub, {}: VA {:#x} uses {:#x} (PTE {:#x} of {:#x}), the tables say {:#x} (PTE {:#x})",
-                                    prefix_, who, va, hit.target + (va - hit.va_begin), hit.pte, hit.pte_va,
-                                    fresh.status == Mapping::Status::kOk ? fresh.target + (va - fresh.va_begin) : 0, fresh.pte)))
+    if (m_.rules.broken(
+            fragment ? "pte-fragment" : "stale-translation",
+            fmt::format("{} hub, {}: VA {:#x} uses {:#x} (PTE {:#x} of {:#x}), the tables say {:#x} (PTE {:#x})",
+                        prefix_, who, va, hit.target + (va - hit.va_begin), hit.pte, hit.pte_va,
+                        fresh.status == Mapping::Status::kOk ? fresh.target + (va - fresh.va_begin) : 0, fresh.pte)))
       return hit;
     tlb_.erase(std::prev(it));
     lines_.clear();
@@ -209,14 +226,16 @@ Mapping Hub::lookup(uint64_t va, const char* who) {
     // The walker's own cache may hold a table line from before the page was mapped.
     Mapping fresh = walk(va, false, who);
     if (fresh.status == Mapping::Status::kOk &&
-        !m_.rules.broken("stale-translation", fmt::format("{} hub, {}: VA {:#x} was cached as invalid, the tables say PTE {:#x}",
-                                                          prefix_, who, va, fresh.pte))) {
+        !m_.rules.broken("stale-translation",
+                         fmt::format("{} hub, {}: VA {:#x} was cached as invalid, the tables say PTE {:#x}", prefix_,
+                                     who, va, fresh.pte))) {
       lines_.clear();
       return fresh;
     }
     return m;
   }
   if (*l1_cntl_ & 1) {
+    if (tlb_.size() >= kTlbEntries) tlb_.erase(std::next(tlb_.begin(), long(m_.random() % tlb_.size())));
     // An older, smaller entry inside the block keeps answering for its part.
     auto next = tlb_.lower_bound(m.va_begin);
     if (next == tlb_.end() || next->second.va_begin >= m.va_end) tlb_[m.va_begin] = m;
@@ -226,9 +245,12 @@ Mapping Hub::lookup(uint64_t va, const char* who) {
 
 bool Hub::raise_fault(uint64_t va, bool write, Mapping::Status why, unsigned permission, Client client) {
   FaultBits bits = kValidBits;
-  if (why == Mapping::Status::kRange) bits = kRangeBits;
-  else if (why == Mapping::Status::kWalkerError) bits = kPde0Bits;
-  else if (permission) bits = permission & 4 ? kExecBits : write ? kWriteBits : kReadBits;
+  if (why == Mapping::Status::kRange)
+    bits = kRangeBits;
+  else if (why == Mapping::Status::kWalkerError)
+    bits = kPde0Bits;
+  else if (permission)
+    bits = permission & 4 ? kExecBits : write ? kWriteBits : kReadBits;
   const uint32_t cntl = *context_cntl_;
   std::string status = name("VM_L2_PROTECTION_FAULT_STATUS");
   if (fault_latched_) {
@@ -245,11 +267,12 @@ bool Hub::raise_fault(uint64_t va, bool write, Mapping::Status why, unsigned per
   return cntl >> bits.use_default & 1;
 }
 
-bool Hub::default_page(uint64_t va, std::byte* data, size_t n, bool write) {
-  uint64_t page = default_addr_.get() << 12, at = page + va % 4096;
-  if (write) m_.memory.vram_write(at, {data, n}, "fault default page");
-  else m_.memory.vram_read(at, {data, n}, "fault default page");
-  return true;
+void Hub::default_page(uint64_t va, std::byte* data, size_t n, bool write) {
+  const uint64_t at = default_page_offset() + va % 4096;
+  if (write)
+    m_.memory.vram_write(at, {data, n}, "fault default page");
+  else
+    m_.memory.vram_read(at, {data, n}, "fault default page");
 }
 
 bool Hub::read(uint64_t va, std::span<std::byte> out, Client client, const char* who) {
@@ -295,7 +318,7 @@ bool Hub::write(uint64_t va, std::span<const std::byte> in, Client client, const
 }
 
 isa::Translation ShaderSpace::translate(uint64_t va, isa::Access) {
-  std::scoped_lock lock(m_.mutex);
+  auto lock = m_.engine_lock();
   isa::Translation t;
   Mapping m = hub_.lookup(va, "shader");
   if (m.status != Mapping::Status::kOk || m.prt) return t;

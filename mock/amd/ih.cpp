@@ -52,7 +52,8 @@ void Ih::write_control(Ring& ring, uint32_t v) {
 
 void Ih::write_rptr(Ring& ring, uint32_t v) {
   if (v % kEntry != 0 || v >= size(ring))
-    m_.rules.broken("ih-rptr-unit", fmt::format("IH_RB_RPTR{} = {:#x}, ring of {:#x} bytes", ring.suffix, v, size(ring)));
+    m_.rules.broken("ih-rptr-unit",
+                    fmt::format("IH_RB_RPTR{} = {:#x}, ring of {:#x} bytes", ring.suffix, v, size(ring)));
   ring.rptr = v & 0x3fffc;
   uint32_t cntl = m_.regs.get("IH_RB_CNTL");
   if (*ring.suffix == 0 && RptrRearm::get(cntl) && EnableIntr::get(cntl) && ring.rptr != ring.wptr) m_.raise_msi();
@@ -65,8 +66,14 @@ void Ih::push(IhClient client, uint8_t source, uint8_t ring_id, std::array<uint3
   uint64_t base = join32(m_.regs.get("IH_RB_BASE"), m_.regs.get("IH_RB_BASE_HI")) << 8;
   if (!m_.in_fb(base, size(ring))) return;  // the ring of a driver that is gone
   uint64_t now = m_.clock();
-  const uint32_t entry[8] = {uint32_t(client) | uint32_t(source) << 8 | uint32_t(ring_id) << 16, lo32(now), hi32(now) & 0xffff,
-                             0, context[0], context[1], context[2], context[3]};
+  const uint32_t entry[8] = {uint32_t(client) | uint32_t(source) << 8 | uint32_t(ring_id) << 16,
+                             lo32(now),
+                             hi32(now) & 0xffff,
+                             0,
+                             context[0],
+                             context[1],
+                             context[2],
+                             context[3]};
   m_.memory.vram_write(base - kFbBase + ring.wptr, std::as_bytes(std::span(entry)), "IH");
   ring.wptr = (ring.wptr + kEntry) % size(ring);
   if (ring.wptr == ring.rptr) {  // full: the oldest entry is the next to be overwritten

@@ -9,8 +9,8 @@ class Machine;
 
 /// Interrupt clients and sources (soc21_ih_clientid.h, ivsrcid/gfx and sdma headers).
 enum class IhClient : uint8_t { kGfx = 10, kVmc = 18, kGrbmCp = 20 };
-constexpr uint8_t kIhFault = 0, kIhSdmaTrap = 49, kIhSdmaHang = 55, kIhCpRsvdBit = 180, kIhCpEop = 181, kIhCpBadOpcode = 183,
-                  kIhCpPrivReg = 184, kIhSqInterrupt = 239;
+constexpr uint8_t kIhFault = 0, kIhSdmaTrap = 49, kIhSdmaHang = 55, kIhCpRsvdBit = 180, kIhCpEop = 181,
+                  kIhCpBadOpcode = 183, kIhCpPrivReg = 184, kIhSqInterrupt = 239;
 
 /// Thread: the card's lock.
 class Ih {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sched.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 
@@ -12,18 +13,31 @@
 namespace baregpu::mock {
 namespace {
 
-// amd.md 1.4: the function identifier of SR-IOV, a fixed dword that no header lists under NBIO 4.3.
+// RCC_IOV_FUNC_IDENTIFIER: a fixed dword (amdgpu_virt.c) that no header lists under NBIO 4.3.
 constexpr uint32_t kFuncIdentifier = 0xde5;
 constexpr auto kResetTime = std::chrono::milliseconds(20);  // silicon needs up to 500 ms; drivers wait by themselves
 
-uint64_t vram_size_of(const Chip& chip, const MockOptions& o) { return o.vram_size ? align_up(o.vram_size, 16 * MiB) : chip.vram_size; }
+uint64_t vram_size_of(const Chip& chip, const MockOptions& o) {
+  return o.vram_size ? align_up(o.vram_size, 16 * MiB) : chip.vram_size;
+}
 
 }  // namespace
 
 Machine::Machine(const Chip& c, const MockOptions& o, std::unique_ptr<isa::Executor> executor)
-    : chip(c), options(o), faults(o.fault), random(o.seed), memory(vram_size_of(c, o), rules, random),
-      config(c, rules, memory.vram_size(), o.bar0_size, o.bar0_resizable, o.card == CardState::kVf), regs(c, rules),
-      gc(*this, "GC"), mm(*this, "MM"), ih(*this), psp(*this), smu(*this), nbio(*this), gfx(*this, std::move(executor)),
+    : chip(c),
+      options(o),
+      faults(o.fault),
+      random(o.seed),
+      memory(vram_size_of(c, o), rules, random),
+      config(c, rules, memory.vram_size(), o.bar0_size, o.bar0_resizable, o.card == CardState::kVf),
+      regs(c, rules),
+      gc(*this, "GC"),
+      mm(*this, "MM"),
+      ih(*this),
+      psp(*this),
+      smu(*this),
+      nbio(*this),
+      gfx(*this, std::move(executor)),
       sdma(*this) {
   regs.add(kFuncIdentifier, "RCC_IOV_FUNC_IDENTIFIER", am::HwIp::Nbio);
   const bool vf = o.card == CardState::kVf;
@@ -39,6 +53,7 @@ Machine::~Machine() {
   }
   kick();
   for (std::thread& t : threads_) t.join();
+  note_waves_ended();
 }
 
 void Machine::cold_blocks(bool stalled) {
@@ -62,7 +77,7 @@ void Machine::cold_blocks(bool stalled) {
   clock_zero_ = std::chrono::steady_clock::now();
 }
 
-// The states in which a card can be found (amd.md 3.1).
+// The states in which a card can be found.
 void Machine::power_on(CardState state) {
   cold_blocks(state == CardState::kStalled);
   switch (state) {
@@ -77,7 +92,7 @@ void Machine::power_on(CardState state) {
       gfx.set_running();
       regs.set("IH_RB_CNTL", 0x1);  // interrupts of the last driver still go somewhere
       if (state != CardState::kAmdgpu) {
-        // Left by the reference AM driver: its layout version (amd.md 3.1), which no other driver may trust.
+        // Left by the reference AM driver: its layout version (tinygrad amdev.py), which no other driver may trust.
         regs.set("SCRATCH_REG7", 0xa0000008);
         regs.set("SCRATCH_REG6", state == CardState::kAmDirty ? 1 : 0);
       }
@@ -117,7 +132,8 @@ uint32_t Machine::mmio_read(uint32_t dword) {
   ++counters.mmio_reads;
   if (faults.hit_from(FaultPoint::kAllOnes)) removed_ = true;
   if (!answers()) {
-    if (!removed_ && !in_reset()) rules.broken("decode-off", fmt::format("read of {} ({:#x})", regs.name(dword), dword));
+    if (!removed_ && !in_reset())
+      rules.broken("decode-off", fmt::format("read of {} ({:#x})", regs.name(dword), dword));
     return ~0u;
   }
   tick();
@@ -129,7 +145,8 @@ uint32_t Machine::mmio_read(uint32_t dword) {
 void Machine::mmio_write(uint32_t dword, uint32_t value) {
   ++counters.mmio_writes;
   if (!answers()) {
-    if (!removed_ && !in_reset()) rules.broken("decode-off", fmt::format("write of {} ({:#x})", regs.name(dword), dword));
+    if (!removed_ && !in_reset())
+      rules.broken("decode-off", fmt::format("write of {} ({:#x})", regs.name(dword), dword));
     return;
   }
   trace_access('W', dword, value);
@@ -149,7 +166,8 @@ void Machine::tick() {
 }
 
 uint64_t Machine::clock() const {
-  auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - clock_zero_).count();
+  auto ns =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - clock_zero_).count();
   return uint64_t(ns) / 10;
 }
 
@@ -159,7 +177,8 @@ std::byte* Machine::bus_host(uint64_t bus, const char* who) {
     return nullptr;
   }
   std::byte* host = memory.host(bus);
-  if (!host) rules.broken("dma-unmapped", fmt::format("{} reaches for bus address {:#x}, which is not pinned", who, bus));
+  if (!host)
+    rules.broken("dma-unmapped", fmt::format("{} reaches for bus address {:#x}, which is not pinned", who, bus));
   return host;
 }
 
@@ -196,6 +215,19 @@ bool Machine::wait_msi(std::chrono::milliseconds timeout) {
   return came;
 }
 
+std::unique_lock<std::mutex> Machine::bus_lock() {
+  constexpr unsigned kMaxYields = 1000;  // an engine that gets no processor must not stop the bus
+  for (unsigned i = 0; engines_waiting_.load(std::memory_order_acquire) != 0 && i < kMaxYields; ++i) sched_yield();
+  return std::unique_lock(mutex);
+}
+
+std::unique_lock<std::mutex> Machine::engine_lock() {
+  engines_waiting_.fetch_add(1, std::memory_order_acq_rel);
+  std::unique_lock lock(mutex);
+  engines_waiting_.fetch_sub(1, std::memory_order_acq_rel);
+  return lock;
+}
+
 void Machine::start_engines() {
   if (!threads_.empty()) return;
   threads_.emplace_back([this] { engine_loop(true); });
@@ -209,15 +241,22 @@ void Machine::kick() {
   sleep_cv_.notify_all();
 }
 
-void Machine::drain_waves(std::unique_lock<std::mutex>& lock) {
-  if (!gfx.busy()) return;
-  gfx.stop_waves();
-  waves_cv_.wait(lock, [this] { return !gfx.busy(); });
+void Machine::release_host(std::byte* host, uint64_t size) {
+  gc.bump_generation();  // executors forget host addresses before the next dispatch
+  if (gfx.busy())
+    graves_.push_back({host, size});
+  else
+    munmap(host, size);
+}
+
+void Machine::note_waves_ended() {
+  for (const Grave& g : graves_) munmap(g.host, g.size);
+  graves_.clear();
 }
 
 // One thread for the compute queues, one for the copy engines. Both deliver doorbells, so that a ring is answered while
-// the other runs. Idle threads poll doorbell memory ever more slowly; register writes (each driver flushes the HDP right
-// before a doorbell) wake them.
+// the other runs. Idle threads poll doorbell memory ever more slowly; register writes (each driver flushes the HDP
+// right before a doorbell) wake them.
 void Machine::engine_loop(bool compute) {
   using namespace std::chrono;
   constexpr auto kSpin = microseconds(100), kMaxNap = microseconds(1000);
@@ -230,8 +269,11 @@ void Machine::engine_loop(bool compute) {
     const uint64_t now_kicks = kicks_.load(std::memory_order_seq_cst);
     const bool waiting = nbio.doorbell_waiting();
     if (waiting || pending || now_kicks != seen) {
-      std::unique_lock lock(mutex);
-      if (waiting && !in_reset()) nbio.take_doorbells();
+      std::unique_lock lock = engine_lock();
+      if (waiting && !reset_pending_) {
+        nbio.take_doorbells();
+        kick();  // the queue may be the other thread's
+      }
       StepResult r = compute ? gfx.step(lock) : sdma.step(lock);
       pending = r != StepResult::kIdle;
       worked = r == StepResult::kWorked;

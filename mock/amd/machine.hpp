@@ -38,6 +38,10 @@ class Machine {
   ~Machine();
 
   std::mutex mutex;  ///< the card's lock: every block is used under it
+  /// Takes the lock for an access of the driver. A driver polls without a pause; engines that wait go first.
+  std::unique_lock<std::mutex> bus_lock();
+  /// Takes the lock for an engine.
+  std::unique_lock<std::mutex> engine_lock();
   const Chip& chip;
   const MockOptions options;
   Rules rules;
@@ -60,6 +64,9 @@ class Machine {
   /// Whether the card answers at all: decode on, not in reset.
   bool answers();
   bool in_reset() const { return std::chrono::steady_clock::now() < reset_until_; }
+  bool removed() const { return removed_; }
+  /// A reset was started and the driver has not come back yet: engines stand still.
+  bool reset_pending() const { return reset_pending_; }
   void set_trace(std::vector<std::string>* out) { trace_ = out; }
   AccessCounters counters;
 
@@ -87,9 +94,10 @@ class Machine {
   void start_engines();
   /// Wakes sleeping engines: something that they wait for may have changed. Thread: any.
   void kick();
-  /// Waits until no wave runs; waves are asked to stop. Releases and takes the lock.
-  void drain_waves(std::unique_lock<std::mutex>& lock);
-  void note_waves_ended() { waves_cv_.notify_all(); }
+  /// Unmaps host memory that no page leads to any more: at once, or when the running waves, which may hold its address,
+  /// end.
+  void release_host(std::byte* host, uint64_t size);
+  void note_waves_ended();
   bool stopping() const { return stopping_; }
   std::atomic<bool> opened{false};
 
@@ -100,12 +108,19 @@ class Machine {
   void trace_access(char kind, uint32_t dword, uint32_t value);
   void finish_reset();
 
-  struct Deferred { unsigned reads; std::function<void()> f; };
+  struct Deferred {
+    unsigned reads;
+    std::function<void()> f;
+  };
   std::vector<Deferred> deferred_;
   std::vector<std::string>* trace_ = nullptr;
   std::chrono::steady_clock::time_point reset_until_{}, clock_zero_;
   bool reset_pending_ = false, removed_ = false;
-  std::condition_variable waves_cv_;
+  struct Grave {
+    std::byte* host;
+    uint64_t size;
+  };
+  std::vector<Grave> graves_;
 
   std::mutex msi_mutex_;
   std::condition_variable msi_cv_;
@@ -114,7 +129,7 @@ class Machine {
   std::mutex sleep_mutex_;
   std::condition_variable sleep_cv_;
   std::atomic<uint64_t> kicks_{0};
-  std::atomic<int> sleepers_{0};
+  std::atomic<int> sleepers_{0}, engines_waiting_{0};
   std::atomic<bool> stopping_{false};
   std::vector<std::thread> threads_;
 };

@@ -11,11 +11,14 @@
 
 namespace baregpu::mock {
 
-Memory::Memory(uint64_t vram_size, Rules& rules, std::mt19937_64& random) : size_(vram_size), rules_(rules), random_(random) {
+Memory::Memory(uint64_t vram_size, Rules& rules, std::mt19937_64& random)
+    : size_(vram_size), rules_(rules), random_(random) {
   void* p = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED)
-    throw OutOfMemoryError({.device = {}, .what = fmt::format("no address space for {} MiB of mock VRAM", size_ / MiB),
-                            .source = {}, .hint = "raise the limit (ulimit -v) or use a smaller mock"});
+    throw OutOfMemoryError({.device = {},
+                            .what = fmt::format("no address space for {} MiB of mock VRAM", size_ / MiB),
+                            .source = {},
+                            .hint = "raise the limit (ulimit -v) or use a smaller mock"});
   vram_ = static_cast<std::byte*>(p);
 }
 
@@ -30,7 +33,9 @@ void Memory::lose_content() {
   fill_bytes(vram_, 0xa5, std::min<uint64_t>(2 * MiB, size_));
 }
 
-void Memory::place(uint64_t offset, std::span<const std::byte> bytes) { copy_bytes(vram_ + offset, bytes.data(), bytes.size()); }
+void Memory::place(uint64_t offset, std::span<const std::byte> bytes) {
+  copy_bytes(vram_ + offset, bytes.data(), bytes.size());
+}
 
 void Memory::cpu_read(uint64_t offset, std::span<std::byte> out) {
   if (in_tmr(offset, out.size()) && rules_.broken("tmr-access", fmt::format("CPU read of VRAM {:#x}", offset))) {
@@ -120,7 +125,8 @@ void Memory::hdp_flush() {
 bool Memory::hdp_pending(uint64_t offset, uint64_t size) const {
   if (lines_.empty() || size == 0) return false;
   auto overlaps = [&](uint64_t key, const Line& line) {
-    uint64_t base = key * kLine, begin = std::max(base, offset) - base, end = std::min(base + kLine, offset + size) - base;
+    uint64_t base = key * kLine, begin = std::max(base, offset) - base,
+             end = std::min(base + kLine, offset + size) - base;
     uint64_t n = end - begin, bits = (n == kLine ? ~uint64_t{0} : ((uint64_t{1} << n) - 1)) << begin;
     return (line.mask & bits) != 0;
   };
@@ -137,7 +143,8 @@ bool Memory::hdp_pending(uint64_t offset, uint64_t size) const {
 
 void Memory::check_hdp(uint64_t offset, uint64_t size, const char* who) {
   if (hdp_pending(offset, size))
-    rules_.broken("hdp-stale-read", fmt::format("{} reads VRAM {:#x}..{:#x} before an HDP flush", who, offset, offset + size));
+    rules_.broken("hdp-stale-read",
+                  fmt::format("{} reads VRAM {:#x}..{:#x} before an HDP flush", who, offset, offset + size));
 }
 
 void Memory::vram_read(uint64_t offset, std::span<std::byte> out, const char* who) {
@@ -155,7 +162,8 @@ void Memory::vram_read(uint64_t offset, std::span<std::byte> out, const char* wh
 
 void Memory::vram_write(uint64_t offset, std::span<const std::byte> in, const char* who) {
   if (offset >= size_ || in.size() > size_ - offset) return;
-  if (in_tmr(offset, in.size()) && rules_.broken("tmr-access", fmt::format("{} writes VRAM {:#x}", who, offset))) return;
+  if (in_tmr(offset, in.size()) && rules_.broken("tmr-access", fmt::format("{} writes VRAM {:#x}", who, offset)))
+    return;
   copy_bytes(vram_ + offset, in.data(), in.size());
 }
 

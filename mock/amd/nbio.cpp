@@ -11,7 +11,7 @@
 namespace baregpu::mock {
 namespace {
 
-// Fixed dwords of MM_INDEX windows (amd.md 1.5) and of the HDP flush hole (3.3).
+// Fixed dwords of the MM_INDEX window and the HDP flush hole (nbio_v4_3.c: MMIO_REG_HOLE_OFFSET).
 constexpr uint32_t kMmIndex = 0x0, kMmData = 0x1, kMmIndexHi = 0x6, kFlushHole = 0x7f000;
 // S2A routes: ENABLE 0, AWID 5:1, RANGE_OFFSET 16:7, RANGE_SIZE 24:17 (nbio_4_3_0).
 using S2aEnable = Bits<0>;
@@ -37,25 +37,28 @@ Nbio::Nbio(Machine& machine) : m_(machine) {
   r.set_reset_value("BIF_BX0_REMAP_HDP_MEM_FLUSH_CNTL", kFlushHole);  // what the VBIOS leaves
   r.set_reset_value("BIF_BX0_REMAP_HDP_REG_FLUSH_CNTL", kFlushHole + 4);
   r.on_write(kMmIndex, [this](uint32_t v) {
-    if (v == 0)
-      m_.rules.broken("hdp-null-remap", "write of 0 to MM_INDEX: no index, and no flush either");
+    if (v == 0) m_.rules.broken("hdp-null-remap", "write of 0 to MM_INDEX: no index, and no flush either");
     m_.regs.set(kMmIndex, v);
   });
+  // Bit 31 of the index means VRAM; without it MM_DATA is a window to registers.
   r.on_read(kMmData, [this] {
     uint64_t at = (uint64_t{m_.regs.get(kMmIndexHi)} << 31) | (m_.regs.get(kMmIndex) & 0x7fffffff);
-    if (!(m_.regs.get(kMmIndex) >> 31)) return m_.regs.access_read(uint32_t(at / 4));  // a register window
+    if (!(m_.regs.get(kMmIndex) >> 31)) return window_read(uint32_t(at / 4));
     return m_.memory.indirect_read(at);
   });
   r.on_write(kMmData, [this](uint32_t v) {
     uint64_t at = (uint64_t{m_.regs.get(kMmIndexHi)} << 31) | (m_.regs.get(kMmIndex) & 0x7fffffff);
-    if (!(m_.regs.get(kMmIndex) >> 31)) return m_.regs.access_write(uint32_t(at / 4), v);
+    if (!(m_.regs.get(kMmIndex) >> 31)) return window_write(uint32_t(at / 4), v);
     m_.memory.indirect_write(at, v);
   });
-  // The windows decode byte addresses (amd.md 1.6).
-  r.on_read("BIF_BX_PF0_RSMU_DATA", [this] { return m_.regs.access_read(m_.regs.get("BIF_BX_PF0_RSMU_INDEX") / 4); });
-  r.on_write("BIF_BX_PF0_RSMU_DATA", [this](uint32_t v) { m_.regs.access_write(m_.regs.get("BIF_BX_PF0_RSMU_INDEX") / 4, v); });
-  r.on_read("BIF_BX0_PCIE_DATA2", [this] { return window_read(); });
-  r.on_write("BIF_BX0_PCIE_DATA2", [this](uint32_t v) { window_write(v); });
+  // The windows decode byte addresses (nbio_v4_3.c).
+  r.on_read("BIF_BX_PF0_RSMU_DATA", [this] { return window_read(m_.regs.get("BIF_BX_PF0_RSMU_INDEX") / 4); });
+  r.on_write("BIF_BX_PF0_RSMU_DATA", [this](uint32_t v) { window_write(m_.regs.get("BIF_BX_PF0_RSMU_INDEX") / 4, v); });
+  r.on_read("BIF_BX0_PCIE_DATA2",
+            [this] { return die_selected() ? window_read(m_.regs.get("BIF_BX0_PCIE_INDEX2") / 4) : ~0u; });
+  r.on_write("BIF_BX0_PCIE_DATA2", [this](uint32_t v) {
+    if (die_selected()) window_write(m_.regs.get("BIF_BX0_PCIE_INDEX2") / 4, v);
+  });
   r.on_write(kFlushHole / 4, [this](uint32_t) {
     if (m_.regs.get("BIF_BX0_REMAP_HDP_MEM_FLUSH_CNTL") == kFlushHole) m_.memory.hdp_flush();
   });
@@ -64,7 +67,8 @@ Nbio::Nbio(Machine& machine) : m_(machine) {
     m_.regs.set("BIF_BX_PF0_GPU_HDP_FLUSH_DONE", v);
   });
   r.read_only("BIF_BX_PF0_GPU_HDP_FLUSH_DONE");
-  r.on_read("RCC_DEV0_EPF0_RCC_CONFIG_MEMSIZE", [this] { return ifwi_ready_ ? uint32_t(m_.memory.vram_size() / MiB) : 0u; });
+  r.on_read("RCC_DEV0_EPF0_RCC_CONFIG_MEMSIZE",
+            [this] { return ifwi_ready_ ? uint32_t(m_.memory.vram_size() / MiB) : 0u; });
   r.read_only("RCC_DEV0_EPF0_RCC_CONFIG_MEMSIZE");
   r.on_read("MP0_SMN_C2PMSG_33", [this] { return ifwi_ready_ ? 0x80000000u : 0u; });
 }
@@ -73,20 +77,26 @@ Nbio::~Nbio() { munmap(doorbells_, kDoorbellBarSize); }
 
 void Nbio::reset() { fill_bytes(doorbells_, 0xff, kWatchedDoorbells * 8); }
 
-uint32_t Nbio::window_read() {
-  if (m_.regs.get("BIF_BX0_PCIE_INDEX2_HI")) {
-    m_.rules.broken("unknown-register", "PCIE_DATA2 with PCIE_INDEX2_HI set: there is no other die");
-    return ~0u;
-  }
-  return m_.regs.access_read(m_.regs.get("BIF_BX0_PCIE_INDEX2") / 4);
+bool Nbio::window_open(uint32_t dword) {
+  for (const char* data : {"MM_DATA", "BIF_BX_PF0_RSMU_DATA", "BIF_BX0_PCIE_DATA2"})
+    if (dword == m_.regs.dword(data)) {
+      m_.rules.broken("unknown-register", fmt::format("{} through an index window", data));
+      return false;
+    }
+  return true;
 }
 
-void Nbio::window_write(uint32_t value) {
-  if (m_.regs.get("BIF_BX0_PCIE_INDEX2_HI")) {
-    m_.rules.broken("unknown-register", "PCIE_DATA2 with PCIE_INDEX2_HI set: there is no other die");
-    return;
-  }
-  m_.regs.access_write(m_.regs.get("BIF_BX0_PCIE_INDEX2") / 4, value);
+uint32_t Nbio::window_read(uint32_t dword) { return window_open(dword) ? m_.regs.access_read(dword) : 0; }
+
+void Nbio::window_write(uint32_t dword, uint32_t value) {
+  if (window_open(dword)) m_.regs.access_write(dword, value);
+}
+
+// PCIE_INDEX2_HI routes to other dies and stays set until it is cleared.
+bool Nbio::die_selected() {
+  if (m_.regs.get("BIF_BX0_PCIE_INDEX2_HI") == 0) return true;
+  m_.rules.broken("unknown-register", "PCIE_DATA2 with PCIE_INDEX2_HI set: there is no other die");
+  return false;
 }
 
 bool Nbio::doorbell_waiting() const {
@@ -117,9 +127,10 @@ void Nbio::take_doorbells() {
       m_.rules.broken("doorbell-route", fmt::format("doorbell {} = {:#x} with the aperture off", i, value));
       continue;
     }
-    const bool sdma = i >= 0x100;  // the assignment that AM drivers use (amd.md 3.9.4)
+    const bool sdma = i >= 0x100;  // the assignment that AM drivers use (amdgpu_doorbell.h)
     if (!routed(i, sdma ? kAwidSdma : kAwidGfx) &&
-        m_.rules.broken("doorbell-route", fmt::format("doorbell {} = {:#x}: no S2A entry leads to the engine", i, value)))
+        m_.rules.broken("doorbell-route",
+                        fmt::format("doorbell {} = {:#x}: no S2A entry leads to the engine", i, value)))
       continue;
     if (!(sdma ? m_.sdma.doorbell(i, value) : m_.gfx.doorbell(i, value)))
       m_.rules.broken("doorbell-without-queue", fmt::format("doorbell {} = {:#x}", i, value));

@@ -31,8 +31,11 @@ class Nbio {
 
  private:
   bool routed(unsigned index, uint32_t awid) const;
-  uint32_t window_read();
-  void window_write(uint32_t value);
+  /// An access through an index window; windows do not reach each other.
+  uint32_t window_read(uint32_t dword);
+  void window_write(uint32_t dword, uint32_t value);
+  bool window_open(uint32_t dword);
+  bool die_selected();
 
   Machine& m_;
   std::byte* doorbells_ = nullptr;

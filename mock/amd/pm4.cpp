@@ -10,26 +10,51 @@
 namespace baregpu::mock {
 namespace {
 
-// Type-3 packets of compute micro engines (nvd.h / amd.md 5.2); count = dwords after the header, 0 = checked by the packet.
-struct OpRow { uint32_t op, count; const char* name; };
-enum Op : uint32_t { kNop = 0x10, kDispatchDirect = 0x15, kPredExec = 0x23, kWriteData = 0x37, kWaitRegMem = 0x3c,
-                     kIndirectBuffer = 0x3f, kCopyData = 0x40, kEventWrite = 0x46, kReleaseMem = 0x49, kAcquireMem = 0x58,
-                     kSetShReg = 0x76, kSetUconfigReg = 0x79 };
+// Type-3 packets of compute micro engines (nvd.h); count = dwords after the header, 0 = checked by the
+// packet.
+struct OpRow {
+  uint32_t op, count;
+  const char* name;
+};
+enum Op : uint32_t {
+  kNop = 0x10,
+  kDispatchDirect = 0x15,
+  kPredExec = 0x23,
+  kWriteData = 0x37,
+  kWaitRegMem = 0x3c,
+  kIndirectBuffer = 0x3f,
+  kCopyData = 0x40,
+  kEventWrite = 0x46,
+  kReleaseMem = 0x49,
+  kAcquireMem = 0x58,
+  kSetShReg = 0x76,
+  kSetUconfigReg = 0x79
+};
 constexpr OpRow kOps[] = {
-    {kNop, 0, "NOP"}, {kDispatchDirect, 4, "DISPATCH_DIRECT"}, {kPredExec, 1, "PRED_EXEC"}, {kWriteData, 0, "WRITE_DATA"},
-    {kWaitRegMem, 6, "WAIT_REG_MEM"}, {kIndirectBuffer, 3, "INDIRECT_BUFFER"}, {kCopyData, 5, "COPY_DATA"},
-    {kEventWrite, 1, "EVENT_WRITE"}, {kReleaseMem, 7, "RELEASE_MEM"}, {kAcquireMem, 7, "ACQUIRE_MEM"},
-    {kSetShReg, 0, "SET_SH_REG"}, {kSetUconfigReg, 0, "SET_UCONFIG_REG"},
+    {kNop, 0, "NOP"},
+    {kDispatchDirect, 4, "DISPATCH_DIRECT"},
+    {kPredExec, 1, "PRED_EXEC"},
+    {kWriteData, 0, "WRITE_DATA"},
+    {kWaitRegMem, 6, "WAIT_REG_MEM"},
+    {kIndirectBuffer, 3, "INDIRECT_BUFFER"},
+    {kCopyData, 5, "COPY_DATA"},
+    {kEventWrite, 1, "EVENT_WRITE"},
+    {kReleaseMem, 7, "RELEASE_MEM"},
+    {kAcquireMem, 7, "ACQUIRE_MEM"},
+    {kSetShReg, 0, "SET_SH_REG"},
+    {kSetUconfigReg, 0, "SET_UCONFIG_REG"},
 };
 
 using PacketType = Bits<31, 30>;
 using Count = Bits<29, 16>;
 using Opcode = Bits<15, 8>;
-constexpr uint32_t kReservedBits = 0xfc;       // between the shader type bit and the opcode
+constexpr uint32_t kReservedBits = 0xfc;  // between the shader type bit and the opcode
 constexpr uint32_t kSingleNop = 0x3fff;
 constexpr uint32_t kMaxIbDepth = 2;
-// Event types that a compute queue knows: CS_PARTIAL_FLUSH, MARKER, THREAD_TRACE_FINISH, CACHE_FLUSH_AND_INV_TS, BOTTOM_OF_PIPE_TS.
-constexpr uint32_t kCsPartialFlush = 7, kThreadTraceMarker = 53, kThreadTraceFinish = 55, kCacheFlushTs = 20, kBottomOfPipeTs = 40;
+// Event types that a compute queue knows: CS_PARTIAL_FLUSH, MARKER, THREAD_TRACE_FINISH, CACHE_FLUSH_AND_INV_TS,
+// BOTTOM_OF_PIPE_TS.
+constexpr uint32_t kCsPartialFlush = 7, kThreadTraceMarker = 53, kThreadTraceFinish = 55, kCacheFlushTs = 20,
+                   kBottomOfPipeTs = 40;
 
 }  // namespace
 
@@ -49,13 +74,15 @@ bool compare(unsigned function, uint32_t v, uint32_t ref) {
 bool Pm4::fetch(uint32_t skip, uint32_t* out, uint32_t n) {
   if (!q_.ibs.empty()) {
     const ComputeQueue::Ib& ib = q_.ibs.back();
-    return m_.gc.read(ib.va + 4 * uint64_t{ib.pos + skip}, std::as_writable_bytes(std::span(out, n)), Client::kCpFetch, "CP (indirect buffer)");
+    return m_.gc.read(ib.va + 4 * uint64_t{ib.pos + skip}, std::as_writable_bytes(std::span(out, n)), Client::kCpFetch,
+                      "CP (indirect buffer)");
   }
   const uint64_t base = q_.hqd64(8) << 8, mask = q_.ring_dwords() - 1;  // CP_HQD_PQ_BASE
   while (n != 0) {
     uint64_t at = (q_.rptr + skip) & mask;
     uint32_t part = uint32_t(std::min<uint64_t>(n, mask + 1 - at));
-    if (!m_.gc.read(base + 4 * at, std::as_writable_bytes(std::span(out, part)), Client::kCpFetch, "CP (ring)")) return false;
+    if (!m_.gc.read(base + 4 * at, std::as_writable_bytes(std::span(out, part)), Client::kCpFetch, "CP (ring)"))
+      return false;
     out += part, skip += part, n -= part;
   }
   return true;
@@ -81,8 +108,9 @@ StepResult Pm4::stuck(const std::string& why) {
 }
 
 StepResult Pm4::malformed(uint8_t source, const char* rule, const std::string& why, uint32_t length) {
-  if (!m_.rules.broken(rule, fmt::format("queue {}.{}, {} {:#x}: {}", q_.pipe, q_.queue, q_.ibs.empty() ? "ring dword" : "IB dword",
-                                         q_.ibs.empty() ? q_.rptr : q_.ibs.back().pos, why)))
+  if (!m_.rules.broken(
+          rule, fmt::format("queue {}.{}, {} {:#x}: {}", q_.pipe, q_.queue, q_.ibs.empty() ? "ring dword" : "IB dword",
+                            q_.ibs.empty() ? q_.rptr : q_.ibs.back().pos, why)))
     return done(length);
   gfx_.hang(q_, source, why);
   return StepResult::kIdle;
@@ -101,17 +129,19 @@ StepResult Pm4::run_one() {
   const uint32_t length = op == kNop && count == kSingleNop ? 1 : count + 2;
   if (length > available) {
     if (!in_ib) return StepResult::kIdle;  // the rest has not been submitted yet
-    return malformed(kIhCpBadOpcode, "ring-packet-malformed", fmt::format("packet {:#x} runs over the end of its buffer", header),
-                     uint32_t(available));
+    return malformed(kIhCpBadOpcode, "ring-packet-malformed",
+                     fmt::format("packet {:#x} runs over the end of its buffer", header), uint32_t(available));
   }
   if (header & kReservedBits)
-    return malformed(kIhCpRsvdBit, "ring-packet-malformed", fmt::format("reserved bits in header {:#x}", header), length);
+    return malformed(kIhCpRsvdBit, "ring-packet-malformed", fmt::format("reserved bits in header {:#x}", header),
+                     length);
   const OpRow* row = nullptr;
   for (const OpRow& r : kOps)
     if (r.op == op) row = &r;
   if (!row) return malformed(kIhCpBadOpcode, "ring-packet-malformed", fmt::format("unknown opcode {:#x}", op), length);
   if (row->count && row->count != length - 1)
-    return malformed(kIhCpBadOpcode, "ring-packet-malformed", fmt::format("{} with {} dwords", row->name, length - 1), length);
+    return malformed(kIhCpBadOpcode, "ring-packet-malformed", fmt::format("{} with {} dwords", row->name, length - 1),
+                     length);
   if (m_.faults.hit(FaultPoint::kHang)) return stuck("injected hang");
   std::vector<uint32_t> p(length - 1);
   if (op != kNop && !p.empty() && !fetch(1, p.data(), length - 1)) return stuck("fetch fault");
@@ -133,7 +163,8 @@ StepResult Pm4::execute(uint32_t op, const std::vector<uint32_t>& p, uint32_t le
       const bool flush = type == kCsPartialFlush && index == 4;
       const bool trace = (type == kThreadTraceFinish || type == kThreadTraceMarker) && index == 0;
       if (!flush && !trace)
-        return malformed(kIhCpBadOpcode, "ring-packet-malformed", fmt::format("EVENT_WRITE type {} index {}", type, index), length);
+        return malformed(kIhCpBadOpcode, "ring-packet-malformed",
+                         fmt::format("EVENT_WRITE type {} index {}", type, index), length);
       return done(length);  // dispatches are complete when the next packet starts
     }
     case kWaitRegMem: return wait_reg_mem(p, length);
@@ -197,16 +228,21 @@ StepResult Pm4::wait_reg_mem(const std::vector<uint32_t>& p, uint32_t length) {
 StepResult Pm4::release_mem(const std::vector<uint32_t>& p, uint32_t length) {
   const uint32_t type = p[0] & 0x3f, index = p[0] >> 8 & 0xf, interrupt = p[1] >> 24 & 7, data = p[1] >> 29;
   if ((type != kCacheFlushTs && type != kBottomOfPipeTs) || index != 5 || data > 4 || interrupt > 3)
-    return malformed(kIhCpBadOpcode, "ring-packet-malformed", fmt::format("RELEASE_MEM event {:#x}, select {:#x}", p[0], p[1]), length);
+    return malformed(kIhCpBadOpcode, "ring-packet-malformed",
+                     fmt::format("RELEASE_MEM event {:#x}, select {:#x}", p[0], p[1]), length);
   if (!gfx_.eop_ready(q_)) return StepResult::kIdle;
   const uint64_t va = join32(p[2], p[3]);
   const uint64_t align = data == 1 ? 4 : 8;
   if (data != 0 && va % align)
-    return malformed(kIhCpBadOpcode, "unaligned", fmt::format("RELEASE_MEM address {:#x}, data select {}", va, data), length);
+    return malformed(kIhCpBadOpcode, "unaligned", fmt::format("RELEASE_MEM address {:#x}, data select {}", va, data),
+                     length);
   bool ok = true;
-  if (data == 1) ok = m_.gc.write32(va, p[4], Client::kCpData, "CP (release)");
-  else if (data == 2) ok = m_.gc.write64(va, join32(p[4], p[5]), Client::kCpData, "CP (release)");
-  else if (data >= 3) ok = m_.gc.write64(va, m_.clock(), Client::kCpData, "CP (release)");
+  if (data == 1)
+    ok = m_.gc.write32(va, p[4], Client::kCpData, "CP (release)");
+  else if (data == 2)
+    ok = m_.gc.write64(va, join32(p[4], p[5]), Client::kCpData, "CP (release)");
+  else if (data >= 3)
+    ok = m_.gc.write64(va, m_.clock(), Client::kCpData, "CP (release)");
   if (!ok) return stuck("release address fault");
   if (interrupt == 1 || interrupt == 2)
     m_.ih.push(IhClient::kGrbmCp, kIhCpEop, uint8_t(1u << 2 | q_.pipe | q_.queue << 4), {p[6], 0, 0, 0});
@@ -221,11 +257,14 @@ StepResult Pm4::write_data(const std::vector<uint32_t>& p, uint32_t length) {
   const uint64_t va = join32(p[1], p[2]);
   if (dst != 0 && dst != 2 && dst != 5)
     return malformed(kIhCpBadOpcode, "ring-packet-malformed", fmt::format("WRITE_DATA destination {}", dst), length);
-  if (dst != 0 && va % 4) return malformed(kIhCpBadOpcode, "unaligned", fmt::format("WRITE_DATA address {:#x}", va), length);
+  if (dst != 0 && va % 4)
+    return malformed(kIhCpBadOpcode, "unaligned", fmt::format("WRITE_DATA address {:#x}", va), length);
   for (size_t i = 3; i < p.size(); ++i) {
     uint64_t step = one ? 0 : i - 3;
-    if (dst == 0) m_.regs.access_write(uint32_t(p[1] + step), p[i]);
-    else if (!m_.gc.write32(va + 4 * step, p[i], Client::kCpData, "CP (write)")) return stuck("write address fault");
+    if (dst == 0)
+      m_.regs.access_write(uint32_t(p[1] + step), p[i]);
+    else if (!m_.gc.write32(va + 4 * step, p[i], Client::kCpData, "CP (write)"))
+      return stuck("write address fault");
   }
   return done(length);
 }
@@ -261,14 +300,19 @@ StepResult Pm4::copy_data(const std::vector<uint32_t>& p, uint32_t length) {
 StepResult Pm4::indirect_buffer(const std::vector<uint32_t>& p, uint32_t length) {
   const uint64_t va = join32(p[0] & ~3u, p[1] & 0xffff);
   const uint32_t size = p[2] & 0xfffff;
-  if (p[0] & 3) return malformed(kIhCpBadOpcode, "unaligned", fmt::format("INDIRECT_BUFFER address {:#x}", join32(p[0], p[1])), length);
+  if (p[0] & 3)
+    return malformed(kIhCpBadOpcode, "unaligned", fmt::format("INDIRECT_BUFFER address {:#x}", join32(p[0], p[1])),
+                     length);
   if (!(p[2] >> 23 & 1) || size == 0)
-    return malformed(kIhCpBadOpcode, "ring-packet-malformed", fmt::format("INDIRECT_BUFFER size {:#x} (VALID is bit 23)", p[2]), length);
+    return malformed(kIhCpBadOpcode, "ring-packet-malformed",
+                     fmt::format("INDIRECT_BUFFER size {:#x} (VALID is bit 23)", p[2]), length);
   if (q_.ibs.size() >= kMaxIbDepth)
     return malformed(kIhCpBadOpcode, "ring-packet-malformed", "indirect buffers nested deeper than 2", length);
   // The caller's position moves first; an outer buffer that is finished stays until the inner one is.
-  if (q_.ibs.empty()) q_.rptr += length;
-  else q_.ibs.back().pos += length;
+  if (q_.ibs.empty())
+    q_.rptr += length;
+  else
+    q_.ibs.back().pos += length;
   q_.ibs.push_back({va, size, 0});
   return StepResult::kWorked;
 }

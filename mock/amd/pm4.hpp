@@ -12,7 +12,8 @@ namespace baregpu::mock {
 /// Runs one packet of a queue. Thread: the compute engine's, with the card's lock.
 class Pm4 {
  public:
-  Pm4(Machine& m, Gfx& gfx, ComputeQueue& q, std::unique_lock<std::mutex>& lock) : m_(m), gfx_(gfx), q_(q), lock_(lock) {}
+  Pm4(Machine& m, Gfx& gfx, ComputeQueue& q, std::unique_lock<std::mutex>& lock)
+      : m_(m), gfx_(gfx), q_(q), lock_(lock) {}
   /// kWorked: a packet was done; kBlocked: it waits for memory or a register; kIdle: nothing there, or hung.
   StepResult run_one();
 

@@ -17,12 +17,17 @@ namespace {
 
 constexpr uint32_t kReady = 1u << 31;
 
-// Boot pieces in their order, with the sos_bin_types whose bytes are accepted (amd.md 3.6.2, psp_ids.tsv). Before MP0 14
-// drivers send the key database again for the SPL command; the SPL piece itself is accepted too.
-struct BootStep { uint32_t command; unsigned rank; std::array<uint32_t, 2> pieces; const char* name; };
+// Boot pieces in their order, with the sos_bin_types whose bytes are accepted (psp_v13_0.c, psp_gfx_if.h). Before MP0
+// 14 drivers send the key database again for the SPL command; the SPL piece itself is accepted too.
+struct BootStep {
+  uint32_t command;
+  unsigned rank;
+  std::array<uint32_t, 2> pieces;
+  const char* name;
+};
 constexpr BootStep kBootSteps[] = {
-    {0x80000, 1, {3, 3}, "KDB"}, {0x10000000, 2, {3, 5}, "SPL"}, {0x10000, 3, {2, 2}, "SYS_DRV"},
-    {0xb0000, 4, {7, 7}, "SOC_DRV"}, {0xd0000, 5, {8, 8}, "INTF_DRV"}, {0xc0000, 6, {9, 9}, "DBG_DRV"},
+    {0x80000, 1, {3, 3}, "KDB"},       {0x10000000, 2, {3, 5}, "SPL"},   {0x10000, 3, {2, 2}, "SYS_DRV"},
+    {0xb0000, 4, {7, 7}, "SOC_DRV"},   {0xd0000, 5, {8, 8}, "INTF_DRV"}, {0xc0000, 6, {9, 9}, "DBG_DRV"},
     {0xe0000, 7, {10, 10}, "RAS_DRV"}, {0x20000, 8, {1, 1}, "SOS"},
 };
 constexpr unsigned kSosRank = 8;
@@ -31,15 +36,16 @@ constexpr unsigned kNeedsBefore[] = {0, 0, 1, 2, 3, 3, 3, 3, 3};
 
 // Ring control commands and statuses (psp_gfx_if.h; the error numbers are those of GlobalPlatform's TEE API).
 constexpr uint32_t kInitRing = 0x20000, kDestroyRings = 0x30000, kMode1 = 0x70000;
-constexpr uint32_t kOk = 0, kUnknownCommand = 0x100, kBadParameters = 0xffff0006, kBadState = 0xffff0007, kSecurity = 0xffff000f;
+constexpr uint32_t kOk = 0, kUnknownCommand = 0x100, kBadParameters = 0xffff0006, kBadState = 0xffff0007,
+                   kSecurity = 0xffff000f;
 constexpr uint32_t kCmdSetupTmr = 5, kCmdLoadIpFw = 6, kCmdDestroyTmr = 7, kCmdLoadToc = 0x20, kCmdAutoload = 0x21;
 constexpr uint32_t kFwSmu = 18, kFwToc = 24;
 constexpr size_t kFrame = 64, kCommandSize = 1024, kCmdIdAt = 8, kPayloadAt = 28, kResponseAt = 864;
 
 // What the RLC hands out in its autoload: everything that compute on gfx11 needs.
 constexpr uint32_t kAutoloadNeeds[] = {8, 7, 25, 26, 48, 68, 69, 71, 72, 89, 94};
-constexpr uint32_t kLoadable[] = {7, 8, 18, 20, 21, 22, 25, 26, 27, 28, 29, 48, 65, 66, 68, 69, 71, 72,
-                                  76, 77, 78, 79, 87, 88, 89, 90, 91, 92, 93, 94, 95, 96, 97};
+constexpr uint32_t kLoadable[] = {7,  8,  18, 20, 21, 22, 25, 26, 27, 28, 29, 48, 65, 66, 68, 69, 71,
+                                  72, 76, 77, 78, 79, 87, 88, 89, 90, 91, 92, 93, 94, 95, 96, 97};
 
 }  // namespace
 
@@ -75,7 +81,8 @@ void Psp::set_running() {
   m_.regs.set("MP0_SMN_C2PMSG_70", hi32(kFbBase + 0x100000));
 }
 
-// PSP addresses are MC addresses in the frame buffer; others go through the MM hub's page tables (amd.md ch. 11).
+// PSP addresses are MC addresses in the frame buffer; others go through the MM hub's page tables (tinygrad's USB
+// transport).
 bool Psp::read(uint64_t mc, std::span<std::byte> out) {
   if (!m_.in_fb(mc, out.size())) return m_.mm.read(mc, out, Client::kPsp, "PSP");
   m_.memory.vram_read(mc - kFbBase, out, "PSP");
@@ -94,7 +101,8 @@ void Psp::boot_command(uint32_t command) {
     m_.rules.broken("psp-order", fmt::format("boot loader command {:#x} while the secure OS runs", command));
     return;
   }
-  if (!ready_ && m_.rules.broken("psp-busy", fmt::format("boot loader command {:#x} before C2PMSG_35 bit 31", command))) {
+  if (!ready_ &&
+      m_.rules.broken("psp-busy", fmt::format("boot loader command {:#x} before C2PMSG_35 bit 31", command))) {
     broken_ = true;
     return;
   }
@@ -123,7 +131,8 @@ void Psp::finish_boot_command(uint32_t command) {
   if (!m_.in_fb(mc, kWindow)) {
     Mapping map = m_.mm.lookup(mc, "PSP");
     if (map.status != Mapping::Status::kOk) {
-      refuse("psp-address", 0x04, fmt::format("{}: buffer {:#x} is neither in the frame buffer nor mapped", step->name, mc));
+      refuse("psp-address", 0x04,
+             fmt::format("{}: buffer {:#x} is neither in the frame buffer nor mapped", step->name, mc));
       return;
     }
   }
@@ -136,13 +145,17 @@ void Psp::finish_boot_command(uint32_t command) {
   std::vector<std::byte> bytes(size);
   read(mc, bytes);
   std::optional<ImageInfo> image = verify_image(m_.chip, bytes);
-  const bool right = image && (image->kind == (kBootPiece | step->pieces[0]) || image->kind == (kBootPiece | step->pieces[1]));
+  const bool right =
+      image && (image->kind == (kBootPiece | step->pieces[0]) || image->kind == (kBootPiece | step->pieces[1]));
   if (!right) {
-    if (refuse("unsigned-firmware", 0x10, fmt::format("{}: {}", step->name, image ? fmt::format("image of kind {:#x}", image->kind)
-                                                                                 : "signature does not match")))
+    if (refuse("unsigned-firmware", 0x10,
+               fmt::format("{}: {}", step->name,
+                           image ? fmt::format("image of kind {:#x}", image->kind) : "signature does not match")))
       return;
   }
-  if (step->rank < boot_step_ || boot_step_ < kNeedsBefore[step->rank]) {
+  // A driver that died half-way starts again with the key database; everything else keeps its place.
+  const bool restart = step->rank == 1;
+  if ((step->rank < boot_step_ && !restart) || boot_step_ < kNeedsBefore[step->rank]) {
     if (refuse("psp-order", 0x20, fmt::format("{} after step {}", step->name, boot_step_))) return;
   }
   boot_step_ = step->rank;
@@ -204,7 +217,8 @@ void Psp::ring_wptr(uint32_t v) {
   }
   const uint32_t ring_dwords = m_.regs.get("MP0_SMN_C2PMSG_71") / 4, step = kFrame / 4;
   if (v % step || v >= ring_dwords) {
-    if (m_.rules.broken("psp-ring", fmt::format("write pointer {:#x} of a ring of {:#x} dwords", v, ring_dwords))) return;
+    if (m_.rules.broken("psp-ring", fmt::format("write pointer {:#x} of a ring of {:#x} dwords", v, ring_dwords)))
+      return;
     v %= ring_dwords;
   }
   wptr_ = v;
@@ -223,7 +237,8 @@ void Psp::run_frame(uint32_t wptr) {
   read(ring + 4 * uint64_t{wptr}, std::as_writable_bytes(std::span(frame)));
   uint64_t buffer = join32(frame[0], frame[1]), fence = join32(frame[3], frame[4]);
   if (!m_.in_fb(buffer, kCommandSize) || !m_.in_fb(fence, 4)) {
-    if (m_.rules.broken("psp-address", fmt::format("frame with command buffer {:#x}, fence {:#x}", buffer, fence))) return;
+    if (m_.rules.broken("psp-address", fmt::format("frame with command buffer {:#x}, fence {:#x}", buffer, fence)))
+      return;
   }
   std::array<std::byte, kCommandSize> bytes;
   // The command is as long as its payload; the rest of the page may be old.
@@ -279,7 +294,8 @@ uint32_t Psp::load_ip_fw(const uint32_t* p) {
     return kBadParameters;
   }
   if (type != kFwSmu && !tmr_) {
-    if (m_.rules.broken("psp-order", fmt::format("LOAD_IP_FW type {} before the TMR is set up", type))) return kBadState;
+    if (m_.rules.broken("psp-order", fmt::format("LOAD_IP_FW type {} before the TMR is set up", type)))
+      return kBadState;
   }
   if (size == 0 || size > 16 * MiB || !m_.in_fb(at, size)) {
     m_.rules.broken("psp-address", fmt::format("LOAD_IP_FW type {}: {:#x} bytes at {:#x}", type, size, at));
@@ -290,8 +306,9 @@ uint32_t Psp::load_ip_fw(const uint32_t* p) {
   auto image = verify_image(m_.chip, bytes);
   if (!image || image->kind != type || image->size != size) {
     if (m_.rules.broken("unsigned-firmware",
-                        fmt::format("LOAD_IP_FW type {}: {}", type, image ? fmt::format("image of kind {:#x}, {:#x} bytes", image->kind, image->size)
-                                                                          : "signature does not match")))
+                        fmt::format("LOAD_IP_FW type {}: {}", type,
+                                    image ? fmt::format("image of kind {:#x}, {:#x} bytes", image->kind, image->size)
+                                          : "signature does not match")))
       return kSecurity;
   }
   loaded_.insert(type);
@@ -310,9 +327,11 @@ uint32_t Psp::setup_tmr(const uint32_t* p) {
   if (!is_aligned(mc, MiB) || !m_.in_fb(mc, size))
     if (uint32_t s = refuse("psp-address", kBadParameters, fmt::format("{:#x} bytes at {:#x}", size, mc))) return s;
   if (flags & 2 && phys != mc - kFbBase)  // virt_phy_addr: the physical address is given too
-    if (uint32_t s = refuse("psp-address", kBadParameters, fmt::format("physical address {:#x} of {:#x}", phys, mc))) return s;
+    if (uint32_t s = refuse("psp-address", kBadParameters, fmt::format("physical address {:#x} of {:#x}", phys, mc)))
+      return s;
   if (tmr_needed_ == 0 || size < tmr_needed_)
-    if (uint32_t s = refuse("psp-order", kBadParameters, fmt::format("{:#x} bytes, the table of contents asks for {:#x}", size, tmr_needed_)))
+    if (uint32_t s = refuse("psp-order", kBadParameters,
+                            fmt::format("{:#x} bytes, the table of contents asks for {:#x}", size, tmr_needed_)))
       return s;
   tmr_ = true;
   if (m_.in_fb(mc, size)) m_.memory.set_tmr(mc - kFbBase, size);
@@ -323,7 +342,8 @@ uint32_t Psp::autoload() {
   std::string missing;
   for (uint32_t type : kAutoloadNeeds)
     if (!loaded_.contains(type)) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", type);
-  if (!missing.empty() && m_.rules.broken("psp-order", "AUTOLOAD_RLC without firmware types " + missing)) return kBadState;
+  if (!missing.empty() && m_.rules.broken("psp-order", "AUTOLOAD_RLC without firmware types " + missing))
+    return kBadState;
   m_.gfx.start_autoload();
   return kOk;
 }

@@ -1,7 +1,7 @@
 // The security processor (MP0): boot loader mailbox, secure OS, command ring, firmware checks, TMR, RLC autoload.
 #pragma once
-#include <cstdint>
 #include <cstddef>
+#include <cstdint>
 #include <set>
 #include <span>
 
@@ -36,7 +36,7 @@ class Psp {
 
   Machine& m_;
   bool stalled_ = false, ready_ = false, broken_ = false, sos_alive_ = false, ring_ = false;
-  unsigned boot_step_ = 0;      // rank of the last accepted boot piece
+  unsigned boot_step_ = 0;  // rank of the last accepted boot piece
   uint32_t boot_status_ = 0;
   uint32_t wptr_ = 0, done_wptr_ = 0;
   uint32_t tmr_needed_ = 0;

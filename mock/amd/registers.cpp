@@ -80,8 +80,10 @@ void RegisterFile::access_write(uint32_t dword, uint32_t value) {
     rules_.broken("read-only-register", fmt::format("write of {:#x} to {}", value, r.name));
     return;
   }
-  if (r.write) r.write(value);
-  else r.value = value;
+  if (r.write)
+    r.write(value);
+  else
+    r.value = value;
 }
 
 void RegisterFile::reset() {

@@ -9,17 +9,21 @@ namespace {
 constexpr Rule kRules[] = {
     {"decode-off", "with PCI_COMMAND.memory off, in D3 or in reset the card claims no access: reads are all ones"},
     {"bus-master-off", "with bus mastering off the card's requests to host memory are dropped and reads are all ones"},
-    {"dma-unmapped", "a bus address that no pinned page has is aborted by the root complex or hits a stranger's memory"},
+    {"dma-unmapped",
+     "a bus address that no pinned page has is aborted by the root complex or hits a stranger's memory"},
     {"rebar-mapped", "resizing a BAR that is decoded or mapped moves it under the feet of its users"},
     {"unaligned", "BAR5 takes aligned dwords only, and engines fault on misaligned packet addresses"},
     {"unknown-register", "no block answers at that address: reads give 0 and writes are lost"},
-    {"read-only-register", "the write is ignored"},
+    {"read-only-register", "the block ignores the write: the driver believes in a setting that never was"},
     {"gc-in-reset", "GC registers are held in reset until the RLC autoload is complete: writes are lost"},
-    {"hdp-stale-read", "bytes written through BAR0 sit in the HDP write buffer: engines read the old ones until a flush"},
+    {"hdp-stale-read",
+     "bytes written through BAR0 sit in the HDP write buffer: engines read the old ones until a flush"},
     {"hdp-null-remap", "a flush write to dword 0 hits MM_INDEX: nothing is flushed"},
-    {"stale-translation", "TLBs keep old translations until an invalidate request with the right bits: the old page is used"},
+    {"stale-translation",
+     "TLBs keep old translations until an invalidate request with the right bits: the old page is used"},
     {"pte-fragment", "FRAGMENT promises a contiguous run: the TLB uses one entry for all of it and hits wrong pages"},
     {"pte-format", "reserved MTYPEs and addresses beyond 44 bits give wrong caching or wrong pages"},
+    {"tlb-range", "an invalidate engine clears its ADDR_RANGE only: left at 0 it acknowledges and clears nothing"},
     {"tlb-semaphore", "MM hub invalidate requests without the engine's semaphore race with other requesters"},
     {"psp-order", "the PSP accepts each boot step and command only in its order and state"},
     {"psp-busy", "a boot loader command before the ready bit corrupts the running step: it is never ready again"},
@@ -39,7 +43,8 @@ constexpr Rule kRules[] = {
     {"ring-packet-malformed", "the packet processor raises an error interrupt and the queue hangs"},
     {"register-window", "a SET packet outside its window or to a privileged register hangs the queue"},
     {"pred-exec-in-ring", "PRED_EXEC works in indirect buffers only; in a ring it is ignored"},
-    {"dispatch-state", "compute state that was never programmed or is out of range makes waves hang or compute garbage"},
+    {"dispatch-state",
+     "compute state that was never programmed or is out of range makes waves hang or compute garbage"},
     {"sdma-wrap", "SDMA packets must not cross the ring's end: the engine reads past it"},
     {"sdma-active-write", "SDMA queue registers must not change while RB_ENABLE is set"},
 };
@@ -77,10 +82,13 @@ void Rules::set_lenient(const std::string& rule, bool lenient) {
     names += std::string(names.empty() ? "" : ", ") + r.name;
   }
   if (!known)
-    throw UsageError({.device = {}, .what = "unknown mock rule '" + rule + "'", .source = {}, .hint = "rules: " + names});
+    throw UsageError(
+        {.device = {}, .what = "unknown mock rule '" + rule + "'", .source = {}, .hint = "rules: " + names});
   std::scoped_lock lock(mutex_);
-  if (lenient) lenient_.insert(rule);
-  else lenient_.erase(rule);
+  if (lenient)
+    lenient_.insert(rule);
+  else
+    lenient_.erase(rule);
 }
 
 bool Rules::lenient(std::string_view rule) const {

@@ -12,9 +12,20 @@
 namespace baregpu::mock {
 namespace {
 
-// SDMA 6 packets (amd.md 5.6; sdma_v6_0_0_pkt_open.h).
-enum Op : uint32_t { kNop = 0, kCopy = 1, kWrite = 2, kIndirect = 4, kFence = 5, kTrap = 6, kPoll = 8, kFill = 11,
-                     kTimestamp = 13, kGcrReq = 17, kDummyTrap = 32 };
+// SDMA 6 packets (sdma_v6_0_0_pkt_open.h).
+enum Op : uint32_t {
+  kNop = 0,
+  kCopy = 1,
+  kWrite = 2,
+  kIndirect = 4,
+  kFence = 5,
+  kTrap = 6,
+  kPoll = 8,
+  kFill = 11,
+  kTimestamp = 13,
+  kGcrReq = 17,
+  kDummyTrap = 32
+};
 using OpField = Bits<7, 0>;
 using SubOp = Bits<15, 8>;
 using NopCount = Bits<29, 16>;
@@ -27,7 +38,7 @@ using DoorbellEnable = Bits<28>;
 using DoorbellOffset = Bits<27, 2>;
 constexpr uint32_t kHalt = 1u << 0, kTh1Reset = 1u << 13, kTrapEnable = 1, kIbEnable = 1;
 constexpr unsigned kPacketsPerTurn = 256;
-constexpr uint64_t kSlice = 256 * KiB;           // then others may have the card's lock
+constexpr uint64_t kSlice = 256 * KiB;  // then others may have the card's lock
 
 }  // namespace
 
@@ -43,16 +54,18 @@ void Sdma::attach(Engine& e) {
   r.set_reset_value(name(e, "F32_CNTL"), kHalt);
   r.on_write(name(e, "QUEUE0_RB_CNTL"), [this, &e](uint32_t v) { control(e, v); });
   // Queue registers are latched while the ring runs; the doorbell and the write pointer stay writable.
-  for (const char* s : {"QUEUE0_RB_BASE", "QUEUE0_RB_BASE_HI", "QUEUE0_RB_RPTR", "QUEUE0_RB_RPTR_HI", "QUEUE0_RB_RPTR_ADDR_LO",
-                        "QUEUE0_RB_RPTR_ADDR_HI"}) {
+  for (const char* s : {"QUEUE0_RB_BASE", "QUEUE0_RB_BASE_HI", "QUEUE0_RB_RPTR", "QUEUE0_RB_RPTR_HI",
+                        "QUEUE0_RB_RPTR_ADDR_LO", "QUEUE0_RB_RPTR_ADDR_HI"}) {
     std::string full = name(e, s);
     r.on_write(full, [this, &e, full](uint32_t v) {
-      if (e.enabled && m_.rules.broken("sdma-active-write", fmt::format("{} = {:#x} while RB_ENABLE is set", full, v))) return;
+      if (e.enabled && m_.rules.broken("sdma-active-write", fmt::format("{} = {:#x} while RB_ENABLE is set", full, v)))
+        return;
       m_.regs.set(full, v);
     });
   }
   r.on_read(name(e, "QUEUE0_RB_RPTR"), [this, &e] { return e.enabled ? lo32(e.rptr) : reg(e, "QUEUE0_RB_RPTR"); });
-  r.on_read(name(e, "QUEUE0_RB_RPTR_HI"), [this, &e] { return e.enabled ? hi32(e.rptr) : reg(e, "QUEUE0_RB_RPTR_HI"); });
+  r.on_read(name(e, "QUEUE0_RB_RPTR_HI"),
+            [this, &e] { return e.enabled ? hi32(e.rptr) : reg(e, "QUEUE0_RB_RPTR_HI"); });
 }
 
 void Sdma::reset() {
@@ -61,7 +74,8 @@ void Sdma::reset() {
     e.rptr = e.wptr = 0;
     e.ib = {};
     ++e.epoch;
-    for (const char* s : {"QUEUE0_RB_CNTL", "QUEUE0_IB_CNTL", "QUEUE0_DOORBELL", "QUEUE0_DOORBELL_OFFSET"}) m_.regs.set(name(e, s), 0);
+    for (const char* s : {"QUEUE0_RB_CNTL", "QUEUE0_IB_CNTL", "QUEUE0_DOORBELL", "QUEUE0_DOORBELL_OFFSET"})
+      m_.regs.set(name(e, s), 0);
   }
 }
 
@@ -80,9 +94,8 @@ void Sdma::control(Engine& e, uint32_t v) {
   e.enabled = on;
 }
 
-bool Sdma::running(const Engine& e) const { return e.enabled && !e.hung && !(reg(e, "F32_CNTL") & (kHalt | kTh1Reset)); }
-bool Sdma::any_active() const {
-  return std::ranges::any_of(engines_, [](const Engine& e) { return e.enabled && !e.hung; });
+bool Sdma::running(const Engine& e) const {
+  return e.enabled && !e.hung && !(reg(e, "F32_CNTL") & (kHalt | kTh1Reset));
 }
 uint64_t Sdma::ring_bytes(const Engine& e) const { return uint64_t{4} << RbSize::get(reg(e, "QUEUE0_RB_CNTL")); }
 
@@ -92,7 +105,8 @@ bool Sdma::doorbell(unsigned index, uint64_t value) {
     if (DoorbellOffset::get(reg(e, "QUEUE0_DOORBELL_OFFSET")) != 2 * index) continue;
     if (value % 4 && m_.rules.broken("unaligned", fmt::format("{} write pointer {:#x}", e.who, value))) return true;
     if ((value < e.rptr || value - e.rptr > ring_bytes(e)) &&
-        m_.rules.broken("queue-wptr", fmt::format("{} doorbell {:#x}, read pointer {:#x}, ring of {:#x} bytes", e.who, value, e.rptr, ring_bytes(e))))
+        m_.rules.broken("queue-wptr", fmt::format("{} doorbell {:#x}, read pointer {:#x}, ring of {:#x} bytes", e.who,
+                                                  value, e.rptr, ring_bytes(e))))
       return true;
     e.wptr = value;
     return true;
@@ -102,15 +116,17 @@ bool Sdma::doorbell(unsigned index, uint64_t value) {
 
 StepResult Sdma::step(std::unique_lock<std::mutex>& lock) {
   StepResult result = StepResult::kIdle;
-  if (m_.in_reset()) return result;
+  if (m_.reset_pending()) return result;
   for (Engine& e : engines_) {
     if (!running(e)) continue;
     const uint64_t before = e.rptr, epoch = e.epoch;
     StepResult r = StepResult::kIdle;
     for (unsigned n = 0; n < kPacketsPerTurn && running(e) && e.epoch == epoch && !m_.stopping(); ++n) {
       r = run_one(e, lock);
-      if (r == StepResult::kWorked) result = r;
-      else break;
+      if (r == StepResult::kWorked)
+        result = r;
+      else
+        break;
     }
     if (e.epoch != epoch) continue;
     if (e.rptr != before) report_rptr(e);
@@ -127,7 +143,8 @@ void Sdma::report_rptr(Engine& e) {
 
 bool Sdma::fetch(Engine& e, uint32_t* out, uint32_t n, uint32_t skip) {
   uint64_t va = e.ib.size ? e.ib.va + 4 * uint64_t{e.ib.pos + skip}
-                          : (join32(reg(e, "QUEUE0_RB_BASE"), reg(e, "QUEUE0_RB_BASE_HI")) << 8) + (e.rptr % ring_bytes(e)) + 4 * skip;
+                          : (join32(reg(e, "QUEUE0_RB_BASE"), reg(e, "QUEUE0_RB_BASE_HI")) << 8) +
+                                (e.rptr % ring_bytes(e)) + 4 * skip;
   return m_.gc.read(va, std::as_writable_bytes(std::span(out, n)), Client::kSdma, e.who);
 }
 
@@ -181,7 +198,8 @@ StepResult Sdma::run_one(Engine& e, std::unique_lock<std::mutex>& lock) {
   }
   if (length == 0) return malformed(e, "ring-packet-malformed", fmt::format("unknown packet, header {:#x}", header), 1);
   if (!e.ib.size && 4 * uint64_t{length} > ring_bytes(e) - e.rptr % ring_bytes(e))
-    return malformed(e, "sdma-wrap", fmt::format("packet {:#x} of {} dwords crosses the ring's end", header, length), length);
+    return malformed(e, "sdma-wrap", fmt::format("packet {:#x} of {} dwords crosses the ring's end", header, length),
+                     length);
   if (length > available) {
     if (!e.ib.size) return StepResult::kIdle;  // not submitted yet
     return malformed(e, "ring-packet-malformed", "packet runs over the end of its buffer", uint32_t(available));
@@ -193,7 +211,8 @@ StepResult Sdma::run_one(Engine& e, std::unique_lock<std::mutex>& lock) {
   return execute(e, header, p, lock);
 }
 
-StepResult Sdma::execute(Engine& e, uint32_t header, const std::vector<uint32_t>& p, std::unique_lock<std::mutex>& lock) {
+StepResult Sdma::execute(Engine& e, uint32_t header, const std::vector<uint32_t>& p,
+                         std::unique_lock<std::mutex>& lock) {
   const auto length = uint32_t(p.size());
   const uint64_t epoch = e.epoch;
   auto finish = [&](bool ok) {
@@ -206,7 +225,8 @@ StepResult Sdma::execute(Engine& e, uint32_t header, const std::vector<uint32_t>
     return va % align && m_.rules.broken("unaligned", fmt::format("{} packet {:#x}: address {:#x}", e.who, header, va));
   };
   switch (OpField::get(header)) {
-    case kCopy: return finish(move(e, join32(p[5], p[6]), join32(p[3], p[4]), nullptr, uint64_t{p[1] & kCountMask} + 1, lock));
+    case kCopy:
+      return finish(move(e, join32(p[5], p[6]), join32(p[3], p[4]), nullptr, uint64_t{p[1] & kCountMask} + 1, lock));
     case kWrite: {
       uint64_t va = join32(p[1], p[2]);
       if (misaligned(va, 4)) return finish(false);
@@ -219,7 +239,8 @@ StepResult Sdma::execute(Engine& e, uint32_t header, const std::vector<uint32_t>
       return finish(m_.gc.write32(va, p[3], Client::kSdma, e.who));
     }
     case kTrap:
-      if (reg(e, "CNTL") & kTrapEnable) m_.ih.push(IhClient::kGfx, kIhSdmaTrap, uint8_t(e.index), {p[1] & 0xfffffff, 0, 0, 0});
+      if (reg(e, "CNTL") & kTrapEnable)
+        m_.ih.push(IhClient::kGfx, kIhSdmaTrap, uint8_t(e.index), {p[1] & 0xfffffff, 0, 0, 0});
       return done(e, length);
     case kPoll: {
       bool satisfied = false;
@@ -228,7 +249,8 @@ StepResult Sdma::execute(Engine& e, uint32_t header, const std::vector<uint32_t>
     }
     case kFill: {
       uint64_t va = join32(p[1], p[2]), n = uint64_t{p[4] & kCountMask} + 1;
-      if (header >> 30 != 2) return malformed(e, "ring-packet-malformed", fmt::format("CONST_FILL size {}", header >> 30), length);
+      if (header >> 30 != 2)
+        return malformed(e, "ring-packet-malformed", fmt::format("CONST_FILL size {}", header >> 30), length);
       if (misaligned(va, 4) || misaligned(n, 4)) return finish(false);
       return finish(move(e, va, 0, &p[3], n, lock));
     }
@@ -266,8 +288,10 @@ StepResult Sdma::indirect(Engine& e, uint32_t, const std::vector<uint32_t>& p) {
   if (e.ib.size) return malformed(e, "ring-packet-malformed", "INDIRECT inside an indirect buffer", length);
   if (va % 32 || size % 8 || size == 0)
     return malformed(e, "unaligned", fmt::format("INDIRECT of {} dwords at {:#x}", size, va), length);
-  if ((e.rptr / 4 + length) % 8) return malformed(e, "unaligned", "INDIRECT does not end on an 8-dword boundary of the ring", length);
-  if (!(reg(e, "QUEUE0_IB_CNTL") & kIbEnable)) return malformed(e, "ring-packet-malformed", "INDIRECT with IB_ENABLE off", length);
+  if ((e.rptr / 4 + length) % 8)
+    return malformed(e, "unaligned", "INDIRECT does not end on an 8-dword boundary of the ring", length);
+  if (!(reg(e, "QUEUE0_IB_CNTL") & kIbEnable))
+    return malformed(e, "ring-packet-malformed", "INDIRECT with IB_ENABLE off", length);
   e.rptr += 4 * uint64_t{length};
   e.ib = {va, size, 0};
   return StepResult::kWorked;
@@ -277,11 +301,14 @@ StepResult Sdma::indirect(Engine& e, uint32_t, const std::vector<uint32_t>& p) {
 std::byte* Sdma::place(Engine& e, uint64_t va, bool write, uint64_t& run) {
   Mapping map = m_.gc.lookup(va, e.who);
   const bool ok = map.status == Mapping::Status::kOk && (write ? map.writable : map.readable);
-  run = std::min(run, 4096 - va % 4096);
+  // Scattered host pages and the stand-in page end at 4 KiB; local memory goes on as far as its entry reaches.
+  const bool local = ok && !map.system && !map.prt;
+  run = std::min(run, local ? std::min(map.va_end - va, kSlice) : 4096 - va % 4096);
   if (!ok) {
     unsigned permission = map.status == Mapping::Status::kOk ? (write ? 2 : 1) : 0;
     if (!m_.gc.raise_fault(va, write, map.status, permission, Client::kSdma)) return nullptr;
-    return scratch_.data() + va % 4096;
+    const uint64_t at = m_.gc.default_page_offset();
+    return (at < m_.memory.vram_size() ? m_.memory.vram() + at : scratch_.data()) + va % 4096;
   }
   uint64_t target = map.target + (va - map.va_begin);
   if (map.prt) {
@@ -293,10 +320,16 @@ std::byte* Sdma::place(Engine& e, uint64_t va, bool write, uint64_t& run) {
     scratch_.fill(std::byte{0xff});
     return scratch_.data() + va % 4096;
   }
-  return target < m_.memory.vram_size() ? m_.memory.vram() + target : scratch_.data() + va % 4096;
+  if (target < m_.memory.vram_size()) {
+    run = std::min(run, m_.memory.vram_size() - target);
+    return m_.memory.vram() + target;
+  }
+  run = std::min(run, 4096 - va % 4096);
+  return scratch_.data() + va % 4096;
 }
 
-bool Sdma::move(Engine& e, uint64_t dst, uint64_t src, const uint32_t* fill, uint64_t n, std::unique_lock<std::mutex>& lock) {
+bool Sdma::move(Engine& e, uint64_t dst, uint64_t src, const uint32_t* fill, uint64_t n,
+                std::unique_lock<std::mutex>& lock) {
   const uint64_t epoch = e.epoch;
   uint64_t slice = 0;
   while (n != 0) {
@@ -309,7 +342,8 @@ bool Sdma::move(Engine& e, uint64_t dst, uint64_t src, const uint32_t* fill, uin
     const bool from_vram = !fill && from >= m_.memory.vram() && vram_offset(from) < m_.memory.vram_size();
     const bool to_vram = to >= m_.memory.vram() && vram_offset(to) < m_.memory.vram_size();
     if (from_vram) m_.memory.check_hdp(vram_offset(from), run, e.who);
-    if ((from_vram && m_.memory.in_tmr(vram_offset(from), run)) || (to_vram && m_.memory.in_tmr(vram_offset(to), run))) {
+    if ((from_vram && m_.memory.in_tmr(vram_offset(from), run)) ||
+        (to_vram && m_.memory.in_tmr(vram_offset(to), run))) {
       m_.rules.broken("tmr-access", fmt::format("{} copy {:#x} -> {:#x}", e.who, src, dst));
     } else if (fill) {
       for (uint64_t i = 0; i < run; i += 4) store32(to + i, *fill);
@@ -320,7 +354,7 @@ bool Sdma::move(Engine& e, uint64_t dst, uint64_t src, const uint32_t* fill, uin
     if (slice >= kSlice) {
       slice = 0;
       lock.unlock();
-      lock.lock();
+      lock = m_.engine_lock();
       if (e.epoch != epoch || m_.stopping()) return false;
     }
   }

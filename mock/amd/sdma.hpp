@@ -18,11 +18,13 @@ class Sdma {
   bool doorbell(unsigned index, uint64_t value);
   /// Runs packets of both engines. Thread: the copy engines'; releases the lock now and then during long copies.
   StepResult step(std::unique_lock<std::mutex>& lock);
-  bool any_active() const;
 
  private:
   struct Engine {
-    struct Ib { uint64_t va = 0; uint32_t size = 0, pos = 0; };  // dwords; size 0 = none
+    struct Ib {
+      uint64_t va = 0;
+      uint32_t size = 0, pos = 0;
+    };  // dwords; size 0 = none
     unsigned index = 0;
     bool enabled = false, hung = false;
     uint64_t rptr = 0, wptr = 0;  // bytes, monotonic
@@ -42,7 +44,8 @@ class Sdma {
   StepResult indirect(Engine& e, uint32_t header, const std::vector<uint32_t>& p);
   bool poll(Engine& e, uint32_t header, const std::vector<uint32_t>& p, bool& satisfied);
   /// Copies or fills (`src` unused then) in runs of contiguous memory; lets others in now and then.
-  bool move(Engine& e, uint64_t dst, uint64_t src, const uint32_t* fill, uint64_t n, std::unique_lock<std::mutex>& lock);
+  bool move(Engine& e, uint64_t dst, uint64_t src, const uint32_t* fill, uint64_t n,
+            std::unique_lock<std::mutex>& lock);
   std::byte* place(Engine& e, uint64_t va, bool write, uint64_t& run);
   StepResult malformed(Engine& e, const char* rule, const std::string& why, uint32_t length);
   void hang(Engine& e, uint8_t source);

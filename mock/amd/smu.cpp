@@ -11,13 +11,36 @@
 namespace baregpu::mock {
 namespace {
 
-// Results and messages of SMU 13.0.0/7/10 (smu_ids.tsv).
+// Results and messages of SMU 13.0.0/7/10 (smu_v13_0_0_ppsmc.h).
 constexpr uint32_t kOk = 1, kFailed = 0xff, kUnknown = 0xfe, kPrereq = 0xfd, kBusy = 0xfc;
 enum Message : uint32_t {
-  kTest = 0x1, kGetVersion = 0x2, kGetIfVersion = 0x3, kMaskLow = 0x4, kMaskHigh = 0x5, kEnableAll = 0x6, kDisableAll = 0x7,
-  kRunningLow = 0xc, kRunningHigh = 0xd, kDramHigh = 0xe, kDramLow = 0xf, kToDram = 0x12, kFromDram = 0x13, kSoftMin = 0x19,
-  kSoftMax = 0x1a, kHardMin = 0x1b, kHardMax = 0x1c, kMinFreq = 0x1d, kMaxFreq = 0x1e, kFreqByIndex = 0x1f, kWorkload = 0x24,
-  kAllowGfxOff = 0x28, kDisallowGfxOff = 0x29, kPrepareUnload = 0x2e, kMode1 = 0x2f, kSetPpt = 0x32, kGetPpt = 0x33,
+  kTest = 0x1,
+  kGetVersion = 0x2,
+  kGetIfVersion = 0x3,
+  kMaskLow = 0x4,
+  kMaskHigh = 0x5,
+  kEnableAll = 0x6,
+  kDisableAll = 0x7,
+  kRunningLow = 0xc,
+  kRunningHigh = 0xd,
+  kDramHigh = 0xe,
+  kDramLow = 0xf,
+  kToDram = 0x12,
+  kFromDram = 0x13,
+  kSoftMin = 0x19,
+  kSoftMax = 0x1a,
+  kHardMin = 0x1b,
+  kHardMax = 0x1c,
+  kMinFreq = 0x1d,
+  kMaxFreq = 0x1e,
+  kFreqByIndex = 0x1f,
+  kWorkload = 0x24,
+  kAllowGfxOff = 0x28,
+  kDisallowGfxOff = 0x29,
+  kPrepareUnload = 0x2e,
+  kMode1 = 0x2f,
+  kSetPpt = 0x32,
+  kGetPpt = 0x33,
 };
 constexpr uint32_t kDebugMode1 = 2;
 constexpr uint32_t kSmuVersion = 0x004e7e00, kIfVersion = 0x3d;  // 78.126.0, smu_13_0_0 driver interface
@@ -58,7 +81,8 @@ void Smu::message(uint32_t id) {
   m_.regs.set("MP1_SMN_C2PMSG_66", id);
   if (!running_) return;  // nobody answers
   if (m_.regs.get("MP1_SMN_C2PMSG_90") != 0)
-    m_.rules.broken("smu-mailbox", fmt::format("message {:#x} with the old response {:#x} still there", id, m_.regs.get("MP1_SMN_C2PMSG_90")));
+    m_.rules.broken("smu-mailbox", fmt::format("message {:#x} with the old response {:#x} still there", id,
+                                               m_.regs.get("MP1_SMN_C2PMSG_90")));
   if (busy_) {
     m_.rules.broken("smu-mailbox", fmt::format("message {:#x} while another one runs", id));
     m_.regs.set("MP1_SMN_C2PMSG_90", kBusy);
