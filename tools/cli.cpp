@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "drivers/base/error.hpp"
 #include "drivers/env.hpp"
@@ -60,7 +61,8 @@ std::unique_ptr<hcq::Device> open_or_mock(const Global& global, const hcq::Devic
   } catch (const Error& e) {
     if (e.code() != "no_device") throw;  // a GPU that is there but fails must not be papered over
   }
-  if (!global.json) fmt::print(stderr, "No free GPU: using MOCKPCI+AMD, a GPU made of software. `baregpu info` tells what is missing.\n");
+  static bool said = false;
+  if (!global.json && !std::exchange(said, true)) fmt::print(stderr, "No free GPU: using MOCKPCI+AMD, a GPU made of software. `baregpu info` tells what is missing.\n");
   spec.iface = "MOCKPCI";
   spec.kind = "AMD";
   return hcq::open_device(spec, options);

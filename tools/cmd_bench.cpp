@@ -66,16 +66,19 @@ hcq::Program compile(hcq::Device& device, const char* source, const char* name) 
 void bench_boot(const BenchOptions& o, Report& report) {
   for (const bool full : {true, false}) {
     hcq::DeviceOptions options = o.global.device_options();
-    double best = 0;
-    hcq::DeviceProperties p;
+    // The first boot finds the card as it is; the others are the same each time, and the fastest one counts.
+    std::optional<hcq::DeviceProperties> best;
     for (unsigned i = 0; i < o.rounds; ++i) {
-      options.force_reset = full && i > 0;  // the first boot finds the card as it is
-      p = open_or_mock(o.global, options)->properties();
-      if (i == 0 || p.boot_ms < best) best = p.boot_ms;
-      if (i == 0) report.add(p, {"boot", "first", p.boot_path, p.boot_ms, "ms", {}}), report.add(p, {"boot", "first_accesses", p.boot_path, double(p.boot_register_accesses), "accesses", {}});
+      options.force_reset = full && i > 0;
+      const hcq::DeviceProperties p = open_or_mock(o.global, options)->properties();
+      auto both = [&](const std::string& name, const hcq::DeviceProperties& d) {
+        report.add(d, {"boot", name, d.boot_path, d.boot_ms, "ms", {}});
+        report.add(d, {"boot", name + "_accesses", d.boot_path, double(d.boot_register_accesses), "accesses", {}});
+      };
+      if (full && i == 0) both("first", p);
+      if ((!full || i > 0) && (!best || p.boot_ms < best->boot_ms)) best = p;
+      if (i + 1 == o.rounds && best) both(full ? "full" : "partial", *best);
     }
-    report.add(p, {"boot", full ? "full_best" : "partial_best", p.boot_path, best, "ms", {}});
-    report.add(p, {"boot", full ? "full_accesses" : "partial_accesses", p.boot_path, double(p.boot_register_accesses), "accesses", {}});
   }
 }
 
@@ -87,8 +90,16 @@ void bench_submit(hcq::Device& device, const BenchOptions& o, Report& report) {
   hcq::Buffer buffer = device.allocator().allocate(4096);
   const hcq::Arg args[] = {buffer, 1};
   double launch = 1e9, bound = 1e9, round_trip = 1e9;
-  auto list = device.compute().make_list();
   hcq::Buffer kernargs = device.allocator().allocate(4096, hcq::BufferKind::kDeviceUncached, true, "kernel arguments");
+  // A bound list may not be patched while it runs, so each submission of a batch has its own.
+  struct Bound { std::unique_ptr<hcq::CommandList> list; hcq::PatchSlot value; };
+  std::vector<Bound> lists(64);
+  for (Bound& b : lists) {
+    b.list = device.compute().make_list();
+    b.list->exec(kernel, kernargs.va(), {1}, {32}, 0);
+    b.value = b.list->signal(device.timeline().last().signal, 0);
+    b.list->bind(device.allocator());
+  }
   for (unsigned round = 0; round < o.rounds; ++round) {
     device.synchronize();
     double start = thread_cpu_seconds();
@@ -96,20 +107,14 @@ void bench_submit(hcq::Device& device, const BenchOptions& o, Report& report) {
     launch = std::min(launch, (thread_cpu_seconds() - start) / kBatch);
     device.synchronize();
 
-    list->clear();
-    list->exec(kernel, kernargs.va(), {1}, {32}, 0);
-    const hcq::PatchSlot slot = list->signal(device.timeline().last().signal, 0);
-    list->bind(device.allocator());
-    double total = 0;
-    for (unsigned i = 0; i < kBatch; ++i) {
+    start = thread_cpu_seconds();
+    for (Bound& b : lists) {
       const hcq::TimelinePoint p = device.timeline().next();
-      start = thread_cpu_seconds();
-      list->set(slot, p.value);
-      device.compute().submit(*list, p);
-      total += thread_cpu_seconds() - start;
-      device.wait(p);  // a bound list may not be patched while it runs
+      b.list->set(b.value, p.value);
+      device.compute().submit(*b.list, p);
     }
-    bound = std::min(bound, total / kBatch);
+    bound = std::min(bound, (thread_cpu_seconds() - start) / double(lists.size()));
+    device.synchronize();
 
     const auto wall = Clock::now();
     for (unsigned i = 0; i < 32; ++i) device.wait(device.launch(kernel, {1}, {32}, args));

@@ -36,7 +36,7 @@ class Pm4Queue final : public AmdQueue {
     check(list, words.size(), QueueKind::kCompute);
     const uint64_t first = put_;
     space_.reserve(put_, words.size(), hooks_.wait);
-    for (uint32_t w : words) store_.word((put_++ & (words_ - 1)) * 4, w);
+    put(store_, words);
     space_.written(first, put_, done);
     publish(store_, hooks_, put_);
   }
@@ -66,19 +66,23 @@ class SdmaQueue final : public AmdQueue {
     if (pad + count > left) pad = left + (bound ? 8 - kIndirect : 0);
     const uint64_t first = put_;
     space_.reserve(put_, pad + count, hooks_.wait);
-    for (uint64_t i = 0; i < pad; ++i) word(0);  // NOPs of one dword
+    static constexpr std::array<uint32_t, 16> kNops{};  // NOPs of one dword each
+    for (uint64_t left_pad = pad; left_pad;) {
+      const uint64_t n = std::min<uint64_t>(left_pad, kNops.size());
+      put(store_, std::span(kNops).first(n));
+      left_pad -= n;
+    }
     if (bound) {
       const uint64_t va = list.bound_va().value;
-      for (uint32_t w : {uint32_t{4}, lo32(va), hi32(va), uint32_t(list.words().size()), 0u, 0u}) word(w);
+      put(store_, std::array<uint32_t, kIndirect>{4, lo32(va), hi32(va), uint32_t(list.words().size()), 0, 0});
     } else {
-      for (uint32_t w : list.words()) word(w);
+      put(store_, list.words());
     }
     space_.written(first, put_, done);
     publish(store_, hooks_, put_ * 4);
   }
 
  private:
-  void word(uint32_t w) { store_.word((put_++ & (words_ - 1)) * 4, w); }
   const SdmaTarget& target_;
   Store store_;
 };

@@ -35,6 +35,14 @@ class AmdQueue : public Queue {
 
  protected:
   void check(const CommandList& list, uint64_t words, QueueKind kind) const;
+  /// Appends words at put_, around the ring's end.
+  template <class Store>
+  void put(const Store& store, std::span<const uint32_t> values) {
+    const uint64_t at = put_ & (words_ - 1), first = std::min<uint64_t>(values.size(), words_ - at);
+    store.words(at * 4, values.first(first));
+    if (first < values.size()) store.words(0, values.subspan(first));
+    put_ += values.size();
+  }
   QueueMemory memory_;
   Mmio bell_;
   QueueHooks hooks_;

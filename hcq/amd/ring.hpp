@@ -1,6 +1,7 @@
 // The memory and the doorbell of a hardware queue, and its space accounting.
 #pragma once
 #include <array>
+#include <cstring>
 #include <functional>
 #include <span>
 
@@ -13,7 +14,8 @@ class MappedStore {
  public:
   MappedStore(const Mmio& ring, const Mmio& wptr, const Mmio& bell)
       : ring_(ring.mapped()), wptr_(reinterpret_cast<volatile uint64_t*>(wptr.mapped())), bell_(reinterpret_cast<volatile uint64_t*>(bell.mapped())) {}
-  void word(uint64_t byte, uint32_t value) const { *reinterpret_cast<volatile uint32_t*>(ring_ + byte) = value; }
+  /// The consumer reads nothing of it before the doorbell, so the stores may be of any width; publish() has the fence.
+  void words(uint64_t byte, std::span<const uint32_t> values) const { std::memcpy(const_cast<std::byte*>(ring_ + byte), values.data(), values.size_bytes()); }
   void wptr(uint64_t value) const { *wptr_ = value; }
   void bell(uint64_t value) const { *bell_ = value; }
 
@@ -26,7 +28,7 @@ class MappedStore {
 class CallStore {
  public:
   CallStore(Mmio ring, Mmio wptr, Mmio bell) : ring_(ring), wptr_(wptr), bell_(bell) {}
-  void word(uint64_t byte, uint32_t value) const { ring_.write32(byte, value); }
+  void words(uint64_t byte, std::span<const uint32_t> values) const { ring_.write_block(byte, std::as_bytes(values)); }
   void wptr(uint64_t value) const { wptr_.write64(0, value); }
   void bell(uint64_t value) const { bell_.write64(0, value); }
 

@@ -267,7 +267,7 @@ StepResult Gfx::step(std::unique_lock<std::mutex>& lock) {
 
 void Gfx::hang(ComputeQueue& q, uint8_t source, const std::string& why) {
   q.hung = true;
-  m_.rules.remember_access(fmt::format("queue {}.{} hangs: {}", q.pipe, q.queue, why));
+  m_.rules.remember_event(fmt::format("queue {}.{} hangs: {}", q.pipe, q.queue, why));
   if (source) m_.ih.push(IhClient::kGrbmCp, source, uint8_t(1u << 2 | q.pipe | q.queue << 4), {0, 0, 0, 0});
 }
 

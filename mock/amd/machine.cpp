@@ -39,6 +39,7 @@ Machine::Machine(const Chip& c, const MockOptions& o, std::unique_ptr<isa::Execu
       nbio(*this),
       gfx(*this, std::move(executor)),
       sdma(*this) {
+  rules.set_names([this](uint32_t dword) { return regs.name(dword); });
   regs.add(kFuncIdentifier, "RCC_IOV_FUNC_IDENTIFIER", am::HwIp::Nbio);
   const bool vf = o.card == CardState::kVf;
   regs.on_read(kFuncIdentifier, [vf] { return vf ? 0x80000001u : 0u; });
@@ -102,7 +103,7 @@ void Machine::power_on(CardState state) {
 
 void Machine::mode1_reset() {
   gfx.stop_waves();
-  rules.remember_access("mode1 reset");
+  rules.remember_event("mode1 reset");
   reset_until_ = std::chrono::steady_clock::now() + kResetTime;
   reset_pending_ = true;
   deferred_.clear();
@@ -123,9 +124,8 @@ bool Machine::answers() {
 }
 
 void Machine::trace_access(char kind, uint32_t dword, uint32_t value) {
-  std::string text = fmt::format("{} {} {:#x} = {:#x}", kind, regs.name(dword), dword, value);
-  if (trace_) trace_->push_back(text);
-  rules.remember_access(std::move(text));
+  if (trace_) trace_->push_back(fmt::format("{} {} {:#x} = {:#x}", kind, regs.name(dword), dword, value));
+  rules.remember_access(kind, dword, value);
 }
 
 uint32_t Machine::mmio_read(uint32_t dword) {

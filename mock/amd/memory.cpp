@@ -1,5 +1,7 @@
 #include "mock/amd/memory.hpp"
 
+#include <bit>
+
 #include <fmt/format.h>
 #include <sys/mman.h>
 
@@ -95,17 +97,11 @@ void Memory::drain(uint64_t key) {
   auto it = lines_.find(key);
   const Line& line = it->second;
   std::byte* to = vram_ + key * kLine;
-  for (unsigned i = 0; i < kLine;) {
-    if (i % 8 == 0 && (line.mask >> i & 0xff) == 0xff) {
-      copy_bytes(to + i, &line.bytes[i], 8);
-      i += 8;
-    } else if (i % 4 == 0 && (line.mask >> i & 0xf) == 0xf) {
-      copy_bytes(to + i, &line.bytes[i], 4);
-      i += 4;
-    } else {
-      if (line.mask >> i & 1) copy_bytes(to + i, &line.bytes[i], 1);
-      ++i;
-    }
+  for (uint64_t mask = line.mask; mask;) {  // runs of written bytes
+    const unsigned start = unsigned(std::countr_zero(mask)), length = unsigned(std::countr_one(mask >> start));
+    copy_bytes(to + start, &line.bytes[start], length);
+    if (start + length == kLine) break;
+    mask &= ~uint64_t{0} << (start + length);
   }
   lines_.erase(it);
 }

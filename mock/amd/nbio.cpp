@@ -59,8 +59,8 @@ Nbio::Nbio(Machine& machine) : m_(machine) {
   r.on_write("BIF_BX0_PCIE_DATA2", [this](uint32_t v) {
     if (die_selected()) window_write(m_.regs.get("BIF_BX0_PCIE_INDEX2") / 4, v);
   });
-  r.on_write(kFlushHole / 4, [this](uint32_t) {
-    if (m_.regs.get("BIF_BX0_REMAP_HDP_MEM_FLUSH_CNTL") == kFlushHole) m_.memory.hdp_flush();
+  r.on_write(kFlushHole / 4, [this, remap = r.dword("BIF_BX0_REMAP_HDP_MEM_FLUSH_CNTL")](uint32_t) {
+    if (m_.regs.get(remap) == kFlushHole) m_.memory.hdp_flush();
   });
   r.on_write("BIF_BX_PF0_GPU_HDP_FLUSH_REQ", [this](uint32_t v) {
     m_.memory.hdp_flush();

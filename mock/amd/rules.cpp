@@ -1,5 +1,7 @@
 #include "mock/amd/rules.hpp"
 
+#include <fmt/format.h>
+
 #include "drivers/base/error.hpp"
 #include "drivers/base/log.hpp"
 
@@ -60,19 +62,23 @@ bool Rules::broken(std::string_view rule, std::string detail) {
   if (notes_.size() >= kMaxNotes) return true;
   std::string recent;
   for (size_t i = 0; i < recent_.size(); ++i) {
-    const std::string& r = recent_[(recent_next_ + i) % recent_.size()];
-    if (!r.empty()) recent += (recent.empty() ? "" : "; ") + r;
+    const Access& r = recent_[(recent_next_ + i) % recent_.size()];
+    if (r.kind == 'E') recent += (recent.empty() ? "" : "; ") + r.event;
+    else if (r.kind) recent += fmt::format("{}{} {} {:#x} = {:#x}", recent.empty() ? "" : "; ", r.kind, names_ ? names_(r.dword) : "?", r.dword, r.value);
   }
   if (!recent.empty()) detail += " [last accesses: " + recent + "]";
   notes_.push_back({std::string(rule), std::move(detail)});
   return true;
 }
 
-void Rules::remember_access(std::string text) {
+void Rules::remember(Access access) {
   std::scoped_lock lock(mutex_);
-  recent_[recent_next_] = std::move(text);
+  recent_[recent_next_] = std::move(access);
   recent_next_ = (recent_next_ + 1) % recent_.size();
 }
+
+void Rules::remember_access(char kind, uint32_t dword, uint32_t value) { remember({kind, dword, value, {}}); }
+void Rules::remember_event(std::string text) { remember({'E', 0, 0, std::move(text)}); }
 
 void Rules::set_lenient(const std::string& rule, bool lenient) {
   std::string names;

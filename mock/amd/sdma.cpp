@@ -160,7 +160,7 @@ StepResult Sdma::done(Engine& e, uint32_t dwords) {
 
 void Sdma::hang(Engine& e, uint8_t source) {
   e.hung = true;
-  m_.rules.remember_access(fmt::format("{} hangs at {:#x}", e.who, e.rptr));
+  m_.rules.remember_event(fmt::format("{} hangs at {:#x}", e.who, e.rptr));
   if (source) m_.ih.push(IhClient::kGfx, source, uint8_t(e.index), {0, 0, 0, 0});
 }
 
