@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -33,6 +32,15 @@ std::string tool(const std::vector<std::string>& names, const char* what, const 
   return path;
 }
 
+std::string clang_program(const CompileOptions& o) {
+  const std::string& chosen = o.clang.empty() ? env().clang : o.clang;
+  if (chosen.empty()) return tool(kClangs, "clang", "clang-22");
+  if (::access(chosen.c_str(), X_OK) != 0)
+    throw UnsupportedError({.device = {}, .what = "the chosen clang cannot be run", .source = chosen + ": " + std::strerror(errno),
+                            .hint = "correct BAREGPU_CLANG (the full path of a program), or unset it and apt-get install clang-22"});
+  return chosen;
+}
+
 std::string builtins() {
   for (const char* folder : kBuiltinFolders) {
     const std::string path = std::string(folder) + "/" + kBuiltins;
@@ -41,6 +49,8 @@ std::string builtins() {
   throw UnsupportedError({.device = {}, .what = std::string("the OpenCL builtins (") + kBuiltins + ") are not installed", .source = std::string("looked in ") + kBuiltinFolders[0],
                           .hint = "apt-get install libclc-22"});
 }
+
+std::string_view prelude(SourceKind kind) { return kind == SourceKind::kOpenCl ? kOpenClPrelude : kind == SourceKind::kHip ? kHipPrelude : ""; }
 
 /// What identifies a tool for the cache: a newer one may compile differently.
 std::string identity(const std::string& path) {
@@ -78,10 +88,15 @@ void run_tool(const std::vector<std::string>& arguments, const std::string& file
   if (r.exit_code != 0) throw CompileError({.device = {}, .what = fmt::format("{} does not compile\n{}", name, rename_in(r.output, file, name)), .source = {}, .hint = {}});
 }
 
+bool unoptimised(SourceKind kind, const CompileOptions& o) { return o.optimization == 0 && (kind == SourceKind::kOpenCl || kind == SourceKind::kHip); }
+
 std::vector<std::string> clang_arguments(SourceKind kind, const CompileOptions& o, const std::string& clang) {
   std::vector<std::string> a = {clang, "-O" + std::to_string(std::min(o.optimization, 3u)), "-mcpu=" + o.arch, "-mcode-object-version=5", "-fno-color-diagnostics", "-nogpulib"};
+  // Bitcode, for the passes that compile_ir() adds at this level; optnone would switch them off.
+  if (unoptimised(kind, o)) a.insert(a.end(), {"-c", "-emit-llvm", "-Xclang", "-disable-O0-optnone"});
   if (o.wave64) a.push_back("-mwavefrontsize64");
   for (const std::string& d : o.defines) a.push_back("-D" + d);
+  a.insert(a.end(), o.extra.begin(), o.extra.end());
   auto add = [&](std::initializer_list<const char*> more) { a.insert(a.end(), more.begin(), more.end()); };
   switch (kind) {
     case SourceKind::kOpenCl:
@@ -99,16 +114,14 @@ std::vector<std::string> clang_arguments(SourceKind kind, const CompileOptions& 
   return a;
 }
 
-std::string_view prelude(SourceKind kind) { return kind == SourceKind::kHip ? kHipPrelude : kind == SourceKind::kOpenCl ? kOpenClPrelude : ""; }
-
 std::vector<std::byte> run_clang(SourceKind kind, std::string_view text, const std::string& name, const std::vector<std::string>& arguments) {
   const TemporaryFolder folder;
   const std::string source = folder.file("source"), object = folder.file("object");
   write(source, text);
   std::vector<std::string> a = arguments;
-  if (const std::string_view text_before = prelude(kind); !text_before.empty()) {
-    write(folder.file("prelude"), text_before);
-    a.insert(a.end(), {"-include", folder.file("prelude")});
+  if (!prelude(kind).empty()) {
+    write(folder.file("prelude.hpp"), prelude(kind));
+    a.insert(a.end(), {"-include", folder.file("prelude.hpp")});
   }
   a.insert(a.end(), {source, "-o", object});
   run_tool(a, source, name);
@@ -141,7 +154,9 @@ std::vector<std::byte> compile(SourceKind kind, std::string_view text, const std
   const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
   if (kind == SourceKind::kCodeObject) return {bytes, bytes + text.size()};
   const bool ir = kind == SourceKind::kLlvmIr;
-  const std::string clang = ir ? "" : tool(kClangs, "clang", "clang-22");
+  if (ir && !(o.defines.empty() && o.extra.empty()))
+    throw UnsupportedError({.device = {}, .what = name + ": LLVM IR takes no defines and no further arguments of clang", .source = {}, .hint = {}});
+  const std::string clang = ir ? "" : clang_program(o);
   const std::vector<std::string> arguments = ir ? std::vector<std::string>{} : clang_arguments(kind, o, clang);
   std::string options = fmt::format("{}|O{}|{}|{}", o.arch, o.optimization, o.wave64, int(kind));
   for (const std::string& a : arguments) options += "\n" + a;
@@ -150,7 +165,14 @@ std::vector<std::byte> compile(SourceKind kind, std::string_view text, const std
   const bool cached = o.use_cache && !env().cache_dir.empty();
   if (cached)
     if (auto hit = cache_load(env().cache_dir, key)) return std::move(*hit);
-  const std::vector<std::byte> object = ir ? link(compile_ir(text, name, o.arch, o.optimization, o.wave64), name) : run_clang(kind, text, name, arguments);
+  auto compile_and_link = [&](std::string_view module) { return link(compile_ir(module, name, o.arch, o.optimization, o.wave64), name); };
+  std::vector<std::byte> object;
+  if (ir) {
+    object = compile_and_link(text);
+  } else {
+    object = run_clang(kind, text, name, arguments);
+    if (unoptimised(kind, o)) object = compile_and_link({reinterpret_cast<const char*>(object.data()), object.size()});
+  }
   if (cached) cache_store(env().cache_dir, key, object);
   return object;
 }
@@ -164,34 +186,6 @@ ProgramImage compile_file(const std::string& path, const CompileOptions& o) {
   ProgramImage image = load_code_object(compile_file_to_object(path, o), path);
   check_arch(image, o.arch, path);
   return image;
-}
-
-std::string disassemble(std::span<const std::byte> object, const std::string& name) {
-  const ProgramImage image = load_code_object(object, name);
-  std::string out = fmt::format("{}: {}, code object V{}\n", name, image.arch, image.abi_version + 2);
-  for (const KernelInfo& k : image.kernels) {
-    out += fmt::format("\n{}: wave{}, {} VGPRs, {} SGPRs, {} bytes LDS, {} bytes scratch, {} bytes arguments\n", k.name, k.wave32 ? 32 : 64, k.vgpr_count, k.sgpr_count,
-                       k.group_segment_size, k.private_segment_size, k.kernarg_size);
-    for (const KernelArg& a : k.args)
-      if (!is_hidden(a.kind)) out += fmt::format("  argument at {:3}, {} bytes: {}{}{}\n", a.offset, a.size, a.type_name.empty() ? "?" : a.type_name, a.name.empty() ? "" : " ", a.name);
-    uint64_t end = image.bytes.size();  // a kernel ends where the next one begins, or with the padding after its last s_endpgm
-    for (const KernelInfo& other : image.kernels)
-      if (other.code_offset > k.code_offset) end = std::min(end, other.code_offset);
-    const auto code = std::span(image.bytes).subspan(k.code_offset, end - k.code_offset);
-    std::vector<Instruction> list = disassemble_code(code, image.arch, !k.wave32);
-    // The assembler pads code with s_code_end; what follows is not this kernel's.
-    list.erase(std::find_if(list.begin(), list.end(), [](const Instruction& x) { return x.text == "s_code_end"; }), list.end());
-    for (const Instruction& i : list) {
-      std::string words;
-      for (uint32_t b = 0; b + 4 <= i.size; b += 4) {
-        uint32_t w;
-        std::memcpy(&w, code.data() + i.offset + b, 4);
-        words += fmt::format(" {:08x}", w);
-      }
-      out += fmt::format("  {:#06x}: {:<56} //{}\n", k.code_offset + i.offset, i.text, words);
-    }
-  }
-  return out;
 }
 
 }  // namespace baregpu::compiler

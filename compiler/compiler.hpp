@@ -17,7 +17,9 @@ struct CompileOptions {
   std::string arch;                  ///< "gfx1100"
   unsigned optimization = 3;         ///< 0..3
   bool wave64 = false;               ///< 64 lanes a wave instead of the architecture's default
-  std::vector<std::string> defines;  ///< NAME or NAME=VALUE
+  std::vector<std::string> defines;  ///< NAME or NAME=VALUE; not for LLVM IR
+  std::vector<std::string> extra;    ///< further arguments of clang; not for LLVM IR
+  std::string clang;                 ///< the clang to use; "" = BAREGPU_CLANG, else clang-22 to clang-19 in PATH
   bool use_cache = true;             ///< look in and add to the disk cache (BAREGPU_CACHE)
 };
 
@@ -26,7 +28,7 @@ struct CompileOptions {
 SourceKind source_kind(const std::string& path, std::span<const std::byte> bytes);
 
 /// Compiles and links one source text to a code object (ELF bytes). OpenCL C 2.0, HIP-like C++ (see prelude.hpp) and assembly
-/// go through the clang of LLVM 19 to 22; LLVM IR is compiled in this process. The builtins of OpenCL come from libclc.
+/// go through clang 19 or newer; LLVM IR is compiled in this process. The builtins of OpenCL come from libclc.
 /// @param name  what diagnostics call the text. @throws CompileError with clang's diagnostics; UnsupportedError if clang,
 /// the linker or libclc is missing, naming the package.
 /// Thread: any.

@@ -1,44 +1,77 @@
-// What sources can rely on beyond clang: work-item functions, and for HIP-like sources what ROCm's headers would give.
+// What OpenCL C and HIP-like sources can rely on beyond clang and libclc.
 #pragma once
 
 namespace baregpu::compiler {
 
-/// Text put in front of a .cl file. libclc's work-item functions read implicit arguments where an older runtime put them;
-/// these read code object V5's (LLVM AMDGPUUsage: u32 block counts at 0, u16 group sizes at 12, remainders at 18, u64 global
-/// offsets at 40, u16 grid dimensions at 64).
+/// Text put in front of an OpenCL C source. libclc has no sub-groups, and its work-item functions are of no use here: they read
+/// the dispatch packet, and take implicit arguments for another layout than code object V5's (get_global_id adds the dword at 4,
+/// which is the number of workgroups in y). gnu_inline: the text leaves no code of its own behind.
+/// Layout: LLVM AMDGPUUsage, "Code Object V5 Metadata", hidden arguments: u32 whole workgroups at 0, u16 group sizes at
+/// 12, remainders (the size of a last group that is not whole) at 18, u64 global offsets at 40, u16 dimensions at 64.
 inline constexpr char kOpenClPrelude[] = R"(
-#define BAREGPU_IMPLICIT(type, at) (*(__constant const type*)((__constant const char*)__builtin_amdgcn_implicitarg_ptr() + (at)))
-#define BAREGPU_FUNCTION static inline __attribute__((always_inline, const, unused))
-BAREGPU_FUNCTION size_t baregpu_group_id(uint d) {
-  return d == 0 ? __builtin_amdgcn_workgroup_id_x() : d == 1 ? __builtin_amdgcn_workgroup_id_y() : d == 2 ? __builtin_amdgcn_workgroup_id_z() : 0;
+#define BAREGPU_FN __attribute__((overloadable, always_inline, gnu_inline)) extern inline
+#define BAREGPU_IMPLICIT(type, at) (*(const __constant type*)((const __constant uchar*)__builtin_amdgcn_implicitarg_ptr() + (at)))
+/* Of three loads one is chosen: from an address that is computed LLVM cannot tell which arguments are used, and asks for all, the
+   queue's address among them. */
+#define BAREGPU_PICK(type, at, otherwise) \
+  const type x = BAREGPU_IMPLICIT(type, at), y = BAREGPU_IMPLICIT(type, at + sizeof(type)), z = BAREGPU_IMPLICIT(type, at + 2 * sizeof(type)); \
+  return d == 0 ? x : d == 1 ? y : d == 2 ? z : otherwise
+BAREGPU_FN uint get_work_dim(void) { return BAREGPU_IMPLICIT(ushort, 64); }
+BAREGPU_FN size_t get_local_id(uint d) {
+  switch (d) {
+    case 0: return __builtin_amdgcn_workitem_id_x();
+    case 1: return __builtin_amdgcn_workitem_id_y();
+    case 2: return __builtin_amdgcn_workitem_id_z();
+    default: return 0;
+  }
 }
-BAREGPU_FUNCTION size_t baregpu_local_id(uint d) {
-  return d == 0 ? __builtin_amdgcn_workitem_id_x() : d == 1 ? __builtin_amdgcn_workitem_id_y() : d == 2 ? __builtin_amdgcn_workitem_id_z() : 0;
+BAREGPU_FN size_t get_group_id(uint d) {
+  switch (d) {
+    case 0: return __builtin_amdgcn_workgroup_id_x();
+    case 1: return __builtin_amdgcn_workgroup_id_y();
+    case 2: return __builtin_amdgcn_workgroup_id_z();
+    default: return 0;
+  }
 }
-BAREGPU_FUNCTION size_t baregpu_full_blocks(uint d) { return d < 3 ? BAREGPU_IMPLICIT(uint, 4 * d) : 1; }
-BAREGPU_FUNCTION size_t baregpu_enqueued_local_size(uint d) { return d < 3 ? BAREGPU_IMPLICIT(ushort, 12 + 2 * d) : 1; }
-BAREGPU_FUNCTION size_t baregpu_remainder(uint d) { return d < 3 ? BAREGPU_IMPLICIT(ushort, 18 + 2 * d) : 0; }
-BAREGPU_FUNCTION size_t baregpu_global_offset(uint d) { return d < 3 ? BAREGPU_IMPLICIT(ulong, 40 + 8 * d) : 0; }
-BAREGPU_FUNCTION size_t baregpu_local_size(uint d) { return baregpu_group_id(d) < baregpu_full_blocks(d) || d >= 3 ? baregpu_enqueued_local_size(d) : baregpu_remainder(d); }
-BAREGPU_FUNCTION size_t baregpu_num_groups(uint d) { return d < 3 ? baregpu_full_blocks(d) + (baregpu_remainder(d) != 0) : 1; }
-BAREGPU_FUNCTION size_t baregpu_global_size(uint d) { return d < 3 ? baregpu_full_blocks(d) * baregpu_enqueued_local_size(d) + baregpu_remainder(d) : 1; }
-BAREGPU_FUNCTION size_t baregpu_global_id(uint d) { return d < 3 ? baregpu_group_id(d) * baregpu_enqueued_local_size(d) + baregpu_local_id(d) + baregpu_global_offset(d) : 0; }
-BAREGPU_FUNCTION uint baregpu_work_dim(void) { return BAREGPU_IMPLICIT(ushort, 64); }
-BAREGPU_FUNCTION size_t baregpu_global_linear_id(void) {
-  return ((baregpu_global_id(2) - baregpu_global_offset(2)) * baregpu_global_size(1) + baregpu_global_id(1) - baregpu_global_offset(1)) * baregpu_global_size(0) + baregpu_global_id(0) - baregpu_global_offset(0);
+BAREGPU_FN size_t baregpu_whole_groups(uint d) { BAREGPU_PICK(uint, 0, 1); }
+BAREGPU_FN size_t baregpu_remainder(uint d) { BAREGPU_PICK(ushort, 18, 0); }
+BAREGPU_FN size_t get_enqueued_local_size(uint d) { BAREGPU_PICK(ushort, 12, 1); }
+BAREGPU_FN size_t get_local_size(uint d) { return d >= 3 || get_group_id(d) < baregpu_whole_groups(d) ? get_enqueued_local_size(d) : baregpu_remainder(d); }
+BAREGPU_FN size_t get_num_groups(uint d) { return baregpu_whole_groups(d) + (baregpu_remainder(d) != 0); }
+BAREGPU_FN size_t get_global_offset(uint d) { BAREGPU_PICK(ulong, 40, 0); }
+BAREGPU_FN size_t get_global_size(uint d) { return baregpu_whole_groups(d) * get_enqueued_local_size(d) + baregpu_remainder(d); }
+BAREGPU_FN size_t get_global_id(uint d) { return get_group_id(d) * get_enqueued_local_size(d) + get_local_id(d) + get_global_offset(d); }
+BAREGPU_FN size_t get_local_linear_id(void) { return (get_local_id(2) * get_local_size(1) + get_local_id(1)) * get_local_size(0) + get_local_id(0); }
+BAREGPU_FN size_t get_global_linear_id(void) {
+  return ((get_global_id(2) - get_global_offset(2)) * get_global_size(1) + get_global_id(1) - get_global_offset(1)) * get_global_size(0) + get_global_id(0) - get_global_offset(0);
 }
-BAREGPU_FUNCTION size_t baregpu_local_linear_id(void) { return (baregpu_local_id(2) * baregpu_local_size(1) + baregpu_local_id(1)) * baregpu_local_size(0) + baregpu_local_id(0); }
-#define get_group_id baregpu_group_id
-#define get_local_id baregpu_local_id
-#define get_local_size baregpu_local_size
-#define get_enqueued_local_size baregpu_enqueued_local_size
-#define get_num_groups baregpu_num_groups
-#define get_global_size baregpu_global_size
-#define get_global_id baregpu_global_id
-#define get_global_offset baregpu_global_offset
-#define get_work_dim baregpu_work_dim
-#define get_global_linear_id baregpu_global_linear_id
-#define get_local_linear_id baregpu_local_linear_id
+BAREGPU_FN void work_group_barrier(cl_mem_fence_flags flags) { barrier(flags); }
+BAREGPU_FN void work_group_barrier(cl_mem_fence_flags flags, memory_scope scope) {
+  if ((flags & CLK_GLOBAL_MEM_FENCE) && scope >= memory_scope_device) __builtin_amdgcn_fence(__ATOMIC_RELEASE, "agent");
+  barrier(flags);
+  if ((flags & CLK_GLOBAL_MEM_FENCE) && scope >= memory_scope_device) __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "agent");
+}
+/* A sub-group is a wave; work-items fill waves in the order of their linear ids. */
+BAREGPU_FN uint get_max_sub_group_size(void) { return __builtin_amdgcn_wavefrontsize(); }
+BAREGPU_FN uint get_sub_group_local_id(void) { return __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0)); }
+BAREGPU_FN uint get_sub_group_id(void) { return (uint)get_local_linear_id() / get_max_sub_group_size(); }
+BAREGPU_FN uint get_num_sub_groups(void) { return ((uint)(get_local_size(0) * get_local_size(1) * get_local_size(2)) + get_max_sub_group_size() - 1) / get_max_sub_group_size(); }
+BAREGPU_FN uint get_enqueued_num_sub_groups(void) { return get_num_sub_groups(); }
+BAREGPU_FN uint get_sub_group_size(void) {
+  const uint left = (uint)(get_local_size(0) * get_local_size(1) * get_local_size(2)) - get_sub_group_id() * get_max_sub_group_size();
+  return left < get_max_sub_group_size() ? left : get_max_sub_group_size();
+}
+BAREGPU_FN void sub_group_barrier(cl_mem_fence_flags flags) {
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
+  __builtin_amdgcn_wave_barrier();
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
+}
+BAREGPU_FN int sub_group_broadcast(int v, uint lane) { return __builtin_amdgcn_ds_bpermute((int)(lane << 2), v); }
+BAREGPU_FN uint sub_group_broadcast(uint v, uint lane) { return as_uint(sub_group_broadcast(as_int(v), lane)); }
+BAREGPU_FN float sub_group_broadcast(float v, uint lane) { return as_float(sub_group_broadcast(as_int(v), lane)); }
+#undef BAREGPU_PICK
+#undef BAREGPU_IMPLICIT
+#undef BAREGPU_FN
 )";
 
 /// Text put in front of a .hip file: __global__, __device__, __shared__, threadIdx and its kin, __syncthreads, atomics,

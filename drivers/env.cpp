@@ -28,6 +28,7 @@ constexpr EnvRow kRows[] = {
     {"GMMU", "0|1", "use the GPU's page tables (1) or physical addresses (0)", "-"},
     {"VFIO", "0|1", "reach PCI devices through vfio-pci", "--device VFIO+AMD"},
     {"BAREGPU_CACHE", "DIR", "folder of compiled kernels", "compiler::CompilerOptions"},
+    {"BAREGPU_CLANG", "FILE", "the clang that compiles kernels; default clang-22 to clang-19 in PATH", "compiler::CompileOptions"},
     {"MOCK_CARD", "cold|amdgpu|am|am-dirty|stalled|vf", "state in which the mock card is found", "mock::MockOptions"},
     {"MOCK_FAULT", "name@N,...", "faults that the mock injects", "mock::MockOptions"},
     {"MOCK_STATE", "DIR", "folder for the mock's non-volatile state", "mock::MockOptions"},
@@ -117,6 +118,7 @@ Env parse_env(const char* (*get)(const char*)) {
     }
     if (!base.empty()) e.cache_dir = base + "/baregpu";
   }
+  text(get, "BAREGPU_CLANG", e.clang);
   text(get, "PATH", e.path);
   text(get, "MOCK_CARD", e.mock_card);
   text(get, "MOCK_FAULT", e.mock_fault);

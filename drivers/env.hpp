@@ -26,6 +26,7 @@ struct Env {
   bool gmmu = true;                     ///< GMMU
   bool vfio = false;                    ///< VFIO=1: use vfio-pci for a PCI device
   std::string cache_dir;                ///< BAREGPU_CACHE: compiled-kernel cache; default $XDG_CACHE_HOME/baregpu
+  std::string clang;                    ///< BAREGPU_CLANG: the clang to use
   std::string path;                     ///< PATH: where clang and the linker are looked for
   std::string mock_card;                ///< MOCK_CARD: cold|amdgpu|am|am-dirty|stalled|vf
   std::string mock_fault;               ///< MOCK_FAULT: name@N,...

@@ -26,12 +26,14 @@ std::optional<uint64_t> IovaAllocator::allocate(uint64_t size, uint64_t align) {
     free_.erase(it);
     if (at > start) free_[start] = at;
     if (at + size < end) free_[at + size] = end;
+    in_use_ += size;
     return at;
   }
   return std::nullopt;
 }
 
 void IovaAllocator::free(uint64_t at, uint64_t size) {
+  in_use_ -= size;
   auto it = free_.emplace(at, at + size).first;
   if (auto next = std::next(it); next != free_.end() && next->first == it->second) {
     it->second = next->second;

@@ -17,9 +17,12 @@ class IovaAllocator {
   /// `size` and `align` are multiples of 4 KiB (align a power of two). nullopt: no room.
   std::optional<uint64_t> allocate(uint64_t size, uint64_t align);
   void free(uint64_t at, uint64_t size);
+  /// Bytes that are handed out.
+  uint64_t in_use() const { return in_use_; }
 
  private:
   std::map<uint64_t, uint64_t> free_;  // start -> end, exclusive
+  uint64_t in_use_ = 0;
 };
 
 }  // namespace baregpu

@@ -27,13 +27,13 @@ class Os {
   virtual int munmap(void* at, size_t size);
   /// Physical page numbers of `pages` host pages from `va`, as /proc/self/pagemap gives them (bit 63 present, 54:0 PFN).
   virtual std::vector<uint64_t> pagemap(const void* va, size_t pages);
+  /// Writes in one call, as sysfs attributes want it. @returns 0 or an errno value.
+  virtual int write_text(const std::string& absolute, const std::string& text);
 
   // Conveniences over the calls above.
   bool exists(const std::string& absolute) const;
   /// Text of a small file without its trailing newline; nullopt if it cannot be read.
   std::optional<std::string> read_text(const std::string& absolute);
-  /// Writes in one call, as sysfs attributes want it. @returns 0 or an errno value.
-  int write_text(const std::string& absolute, const std::string& text);
   /// Last component of a link's target, "" if there is no such link.
   std::string link_name(const std::string& absolute) const;
   std::vector<std::string> list(const std::string& absolute) const;

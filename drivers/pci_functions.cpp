@@ -29,7 +29,8 @@ constexpr uint64_t kFlagMemory = 0x200, kFlagPrefetch = 0x2000, kFlag64 = 0x1000
 // object is created between setjmp and the calls.
 thread_local std::jmp_buf* error_exit;
 thread_local char error_text[256];
-[[noreturn]] void on_error(char* format, ...) {
+// GNU spelling: clang makes it part of the function's type, as the hook's type has it; [[noreturn]] is not.
+__attribute__((noreturn)) void on_error(char* format, ...) {
   va_list args;
   va_start(args, format);
   std::vsnprintf(error_text, sizeof error_text, format, args);
@@ -123,7 +124,7 @@ std::vector<PciFunction> find_gpus(Os& os, const std::string& kind) {
   std::vector<PciFunction> out;
   for (unsigned i = 0; i < count; ++i) {
     const RawFunction& r = raw[i];
-    if ((r.vendor == 0x1002) != (kind == "AMD")) continue;
+    if (kind != (r.vendor == 0x1002 ? "AMD" : "NV")) continue;
     PciFunction f;
     f.bdf = fmt::format("{:04x}:{:02x}:{:02x}.{:x}", r.domain, r.bus, r.dev, r.func);
     f.id = {.vendor = r.vendor, .device = r.device, .subsystem_vendor = r.subsystem_vendor, .subsystem_device = r.subsystem_device,
@@ -174,9 +175,15 @@ std::vector<std::string> vfio_obstacles(Os& os, const PciFunction& f) {
     if (driver.empty() || driver == "vfio-pci" || driver == "pcieport" || driver == "pci-stub") continue;
     out.push_back(fmt::format("{} shares IOMMU group {} and {} has it: `echo {} | sudo tee /sys/bus/pci/drivers/{}/unbind`", other, f.iommu_group, driver, other, driver));
   }
-  if (f.driver == "vfio-pci" && !may_use(os, "/dev/vfio/" + f.iommu_group))
-    out.push_back(fmt::format("no permission for /dev/vfio/{0}: `sudo chown $USER /dev/vfio/{0}`", f.iommu_group));
+  const std::string node = vfio_group_node(os, f);
+  if (f.driver == "vfio-pci" && !may_use(os, node)) out.push_back(fmt::format("no permission for {0}: `sudo chown $USER {0}`", node));
   return out;
+}
+
+std::string vfio_group_node(Os& os, const PciFunction& f) {
+  // The kernel names the group otherwise where vfio runs without an IOMMU (enable_unsafe_noiommu_mode).
+  const std::string node = "/dev/vfio/" + f.iommu_group, unsafe = "/dev/vfio/noiommu-" + f.iommu_group;
+  return !os.exists(node) && os.exists(unsafe) ? unsafe : node;
 }
 
 std::string lock_path(const PciFunction& f) {

@@ -34,6 +34,9 @@ std::vector<std::string> sysfs_obstacles(Os& os, const PciFunction& f);
 /// The same for VFIO.
 std::vector<std::string> vfio_obstacles(Os& os, const PciFunction& f);
 
+/// The file of the function's VFIO group: "/dev/vfio/14", or "/dev/vfio/noiommu-14" where there is no IOMMU.
+std::string vfio_group_node(Os& os, const PciFunction& f);
+
 /// The lock file that all users of this GPU agree on.
 std::string lock_path(const PciFunction& f);
 /// "pid 12 (name)" of the process that holds the lock, "" if nobody does. Takes no lock itself.

@@ -31,18 +31,33 @@ class Mapping final : public BarMapping::Owner {
   unsigned* live_;
 };
 
+/// Puts a text back into an attribute in its destructor; empty = nothing to put back.
+class Restore {
+ public:
+  Restore(Os& os, std::string file) : os_(os), file_(std::move(file)) {}
+  ~Restore() {
+    if (!text_.empty()) (void)os_.write_text(file_, text_);
+  }
+  Restore(const Restore&) = delete;
+  const std::string& file() const { return file_; }
+  void set(std::string text) { text_ = std::move(text); }
+
+ private:
+  Os& os_;
+  std::string file_, text_;
+};
+
 class SysfsDevice final : public PciDevice {
  public:
-  SysfsDevice(Os& os, const PciFunction& f) : os_(os), f_(f), lock_(os, f) {
+  SysfsDevice(Os& os, const PciFunction& f)
+      : os_(os), f_(f), lock_(os, f), power_(os, f.folder() + "/power/control"), enable_(os, f.folder() + "/enable") {
     config_ = FileDescriptor(os_, os_.open(f_.folder() + "/config", O_RDWR));
     if (!config_) fail("cannot open config space", "config", errno);
     // An unbound function may be suspended; config accesses wake it, mapped BARs do not.
-    const std::string power = f_.folder() + "/power/control";
-    power_before_ = os_.read_text(power).value_or("");
-    if (!power_before_.empty()) (void)os_.write_text(power, "on");
-    // `enable` counts: what is added here is taken back in the destructor.
-    if (const int e = os_.write_text(f_.folder() + "/enable", "1"); e != 0) fail("cannot enable the function", "enable", e);
-    enabled_ = true;
+    if (const auto before = os_.read_text(power_.file()); before && os_.write_text(power_.file(), "on") == 0) power_.set(*before);
+    // `enable` counts: what is added here is taken back.
+    if (const int e = os_.write_text(enable_.file(), "1"); e != 0) fail("cannot enable the function", "enable", e);
+    enable_.set("0");
   }
 
   ~SysfsDevice() override {
@@ -52,8 +67,6 @@ class SysfsDevice final : public PciDevice {
     } catch (const std::exception& e) {
       log::info("{}: {}", name(), e.what());
     }
-    if (enabled_) (void)os_.write_text(f_.folder() + "/enable", "0");
-    if (!power_before_.empty()) (void)os_.write_text(f_.folder() + "/power/control", power_before_);
   }
 
   const std::string& name() const override { return f_.bdf; }
@@ -155,8 +168,7 @@ class SysfsDevice final : public PciDevice {
   PciFunction f_;
   DeviceLock lock_;
   FileDescriptor config_;
-  std::string power_before_;
-  bool enabled_ = false;
+  Restore power_, enable_;  // in the order of bring-up
   unsigned mappings_ = 0, dma_bits_ = 44;
 };
 

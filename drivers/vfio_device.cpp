@@ -32,9 +32,8 @@ class Container {
     container_ = FileDescriptor(os_, os_.open("/dev/vfio/vfio", O_RDWR));
     if (!container_) fail(name_, "cannot open VFIO", "/dev/vfio/vfio", errno, "load the module: `sudo modprobe vfio-pci`");
     if (call("VFIO_GET_API_VERSION", container_, VFIO_GET_API_VERSION, nullptr) != VFIO_API_VERSION) fail(name_, "unknown VFIO API version", "VFIO_GET_API_VERSION", 0);
-    std::string node = "/dev/vfio/" + f.iommu_group;
-    no_iommu_ = !os_.exists(node) && os_.exists("/dev/vfio/noiommu-" + f.iommu_group);
-    if (no_iommu_) node = "/dev/vfio/noiommu-" + f.iommu_group;
+    const std::string node = vfio_group_node(os_, f);
+    no_iommu_ = node.starts_with("/dev/vfio/noiommu-");
     group_ = FileDescriptor(os_, os_.open(node, O_RDWR));
     if (!group_) {
       const int e = errno;
@@ -220,7 +219,7 @@ class VfioDevice final : public PciDevice {
       auto memory = std::make_unique<PinnedMemory>(os_, size, contiguous);
       std::vector<BusAddress> pages = memory->physical_pages(size, dma_bits_, name());
       const Mmio view(memory->data(), size);  // before `memory` is moved: arguments have no order
-    return DmaBuffer(view, std::move(pages), std::move(memory));
+      return DmaBuffer(view, std::move(pages), std::move(memory));
     }
     auto memory = std::make_unique<MappedMemory>(os_, container_, iovas_, size, name());  // one run of addresses always
     std::vector<BusAddress> pages;
@@ -229,7 +228,11 @@ class VfioDevice final : public PciDevice {
     return DmaBuffer(view, std::move(pages), std::move(memory));
   }
   void set_dma_bits(unsigned bits) override {
-    if (bits < dma_bits_) iovas_ = IovaAllocator(container_.no_iommu() ? std::vector<IovaRange>() : container_.iova_ranges(), bits);  // before the first allocation
+    if (!container_.no_iommu() && bits != dma_bits_) {
+      // Addresses that are in use would be handed out a second time.
+      if (iovas_.in_use()) throw Error(fmt::format("{}: the width of DMA addresses must be set before the first allocation", name()));
+      iovas_ = IovaAllocator(container_.iova_ranges(), bits);
+    }
     dma_bits_ = bits;
   }
 

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <unordered_map>
+#include <utility>
 
 #include "compiler/elf/metadata.hpp"
 #include "drivers/base/bits.hpp"
@@ -15,7 +18,8 @@ namespace {
 
 constexpr uint16_t kMachineAmdGpu = 224;
 constexpr uint8_t kOsAbiHsa = 64;
-constexpr uint64_t kMaxImage = uint64_t{1} << 30;
+constexpr uint64_t kMaxImage = uint64_t{256} << 20;  // a few hundred bytes can claim this much zeroed memory, and no more
+constexpr uint64_t kMaxName = 64 * 1024;
 constexpr uint32_t kNoteMetadata = 32;  // NT_AMDGPU_METADATA
 
 struct Mach { uint32_t value; const char* arch; };
@@ -25,7 +29,8 @@ constexpr Mach kMachs[] = {
     {0x41, "gfx1100"}, {0x46, "gfx1101"}, {0x47, "gfx1102"}, {0x44, "gfx1103"}, {0x43, "gfx1150"}, {0x4a, "gfx1151"}, {0x48, "gfx1200"}, {0x4e, "gfx1201"},
 };
 
-enum RelocType : uint32_t { kNone = 0, kAbs64 = 3, kRel64 = 5, kRelative64 = 13 };
+// LLVM AMDGPUUsage, "Relocation Records". The rest is for the linker, or needs the final address in 32 bits.
+enum RelocType : uint32_t { kNone = 0, kAbs64 = 3, kRel32 = 4, kRel64 = 5, kRel32Lo = 10, kRel32Hi = 11, kRelative64 = 13 };
 
 /// Kernel descriptor, 64 bytes.
 struct Descriptor {
@@ -50,6 +55,30 @@ class Loader {
     metadata();
     kernels();
     return std::move(out_);
+  }
+
+  std::vector<CodeSymbol> functions() {
+    header();
+    segments();
+    std::map<uint64_t, CodeSymbol> found;
+    uint64_t total = 0;
+    for (unsigned i = 0; i < eh_.e_shnum; ++i) {
+      const Elf64_Shdr s = section(i);
+      if (s.sh_type != SHT_SYMTAB && s.sh_type != SHT_DYNSYM) continue;
+      r_.range(s.sh_offset, s.sh_size);
+      total += s.sh_size;
+      if (s.sh_entsize != sizeof(Elf64_Sym) || total > r_.size()) r_.fail("bad symbol tables");
+      symbols_ = s;
+      strings_ = section(s.sh_link);
+      for (uint64_t k = 0; k < symbol_count(); ++k) {
+        const Elf64_Sym y = symbol(k);
+        if (ELF64_ST_TYPE(y.st_info) != STT_FUNC || y.st_shndx == SHN_UNDEF || !in_code(y.st_value)) continue;
+        found.emplace(y.st_value, CodeSymbol{y.st_value, y.st_size, std::string(symbol_name(y))});
+      }
+    }
+    std::vector<CodeSymbol> out;
+    for (auto& [at, f] : found) out.push_back(std::move(f));
+    return out;
   }
 
  private:
@@ -80,9 +109,12 @@ class Loader {
       if (p.p_filesz > p.p_memsz) r_.fail(fmt::format("segment {}: {} bytes in the file, {} in memory", i, p.p_filesz, p.p_memsz));
       if (p.p_align > 1 && !is_pow2(p.p_align)) r_.fail(fmt::format("segment {}: alignment {} is not a power of two", i, p.p_align));
       if (p.p_align > 1 && (p.p_vaddr ^ p.p_offset) & (p.p_align - 1)) r_.fail(fmt::format("segment {}: address and file offset disagree", i));
-      if (p.p_vaddr > kMaxImage || p.p_memsz > kMaxImage) r_.fail(fmt::format("segment {}: {} bytes at {:#x} are more than an image may have", i, p.p_memsz, p.p_vaddr));
+      if (p.p_vaddr > kMaxImage || p.p_memsz > kMaxImage - p.p_vaddr)
+        r_.fail(fmt::format("segment {}: {} bytes at {:#x} are more than an image may have ({} MiB)", i, p.p_memsz, p.p_vaddr, kMaxImage >> 20));
       r_.range(p.p_offset, p.p_filesz);
-      end = std::max(end, p.p_vaddr + p.p_memsz);
+      // Ascending, says the ELF specification; with overlaps the copying would have no bound.
+      if (p.p_vaddr < end) r_.fail(fmt::format("segment {} at {:#x} overlaps the one before it", i, p.p_vaddr));
+      end = p.p_vaddr + p.p_memsz;
     }
     if (end == 0) r_.fail("it has no loadable segment");
     out_.bytes.resize(align_up(end, 4096));
@@ -124,18 +156,24 @@ class Loader {
     if (i >= symbol_count()) r_.fail(fmt::format("symbol {} does not exist ({} do)", i, symbol_count()));
     return r_.at<Elf64_Sym>(symbols_.sh_offset + i * sizeof(Elf64_Sym));
   }
-  std::string symbol_name(const Elf64_Sym& s) const {
+  std::string_view symbol_name(const Elf64_Sym& s) const {
     if (s.st_name >= strings_.sh_size) r_.fail(fmt::format("symbol name {} is beyond the string table", s.st_name));
-    const auto rest = r_.range(strings_.sh_offset + s.st_name, strings_.sh_size - s.st_name);
+    const auto rest = r_.range(strings_.sh_offset + s.st_name, std::min(strings_.sh_size - s.st_name, kMaxName));
     const auto* text = reinterpret_cast<const char*>(rest.data());
-    return {text, ::strnlen(text, rest.size())};
+    const size_t length = ::strnlen(text, rest.size());
+    if (length == rest.size()) r_.fail(fmt::format("symbol name {} has no end", s.st_name));
+    return {text, length};
   }
 
   void relocations() {
+    uint64_t total = 0;
     for (unsigned i = 0; i < eh_.e_shnum; ++i) {
       const Elf64_Shdr s = section(i);
       if (s.sh_type == SHT_REL && (s.sh_flags & SHF_ALLOC)) r_.fail("relocations without addends");
       if (s.sh_type != SHT_RELA || !(s.sh_flags & SHF_ALLOC)) continue;
+      // Sections that all name the same bytes could otherwise ask for thousands of times the file's size.
+      total += s.sh_size;
+      if (total > r_.size()) r_.fail(fmt::format("{} bytes of relocations in a file of {}", total, r_.size()));
       for (uint64_t k = 0; k < s.sh_size / sizeof(Elf64_Rela); ++k) relocation(r_.at<Elf64_Rela>(s.sh_offset + k * sizeof(Elf64_Rela)));
     }
   }
@@ -146,14 +184,21 @@ class Loader {
     auto symbol_value = [&] {
       const Elf64_Sym s = symbol(ELF64_R_SYM(rel.r_info));
       if (s.st_shndx == SHN_UNDEF) r_.fail(fmt::format("the symbol '{}' is not defined in it", symbol_name(s)));
-      return int64_t(s.st_value);
+      return uint64_t{s.st_value};
     };
+    // The image keeps its shape wherever it goes, so distances within it are known now.
+    auto distance = [&] { return symbol_value() + uint64_t(rel.r_addend) - rel.r_offset; };
+    auto store = [&](const auto& v) { std::memcpy(out_.bytes.data() + rel.r_offset, &v, sizeof v); };
     switch (type) {
       case kRelative64: out_.relocs.push_back({rel.r_offset, rel.r_addend}); return;
-      case kAbs64: out_.relocs.push_back({rel.r_offset, int64_t(uint64_t(symbol_value()) + uint64_t(rel.r_addend))}); return;
-      case kRel64: {
-        const uint64_t v = uint64_t(symbol_value()) + uint64_t(rel.r_addend) - rel.r_offset;
-        std::memcpy(out_.bytes.data() + rel.r_offset, &v, 8);
+      case kAbs64: out_.relocs.push_back({rel.r_offset, int64_t(symbol_value() + uint64_t(rel.r_addend))}); return;
+      case kRel64: store(distance()); return;
+      case kRel32Lo: store(lo32(distance())); return;
+      case kRel32Hi: store(hi32(distance())); return;
+      case kRel32: {
+        const int64_t v = int64_t(distance());
+        if (v != int32_t(v)) r_.fail(fmt::format("relocation at {:#x}: the distance {:#x} does not fit 32 bits", rel.r_offset, v));
+        store(int32_t(v));
         return;
       }
       default:
@@ -183,18 +228,21 @@ class Loader {
   void kernels() {
     const MsgPack* list = metadata_.find("amdhsa.kernels");
     if (!list || list->type != MsgPack::Type::kArray) r_.fail("its metadata lists no kernels");
+    struct Found { uint64_t at; bool used; };
+    std::unordered_map<std::string_view, Found> descriptors;
+    for (uint64_t i = 0; i < symbol_count(); ++i) {
+      const Elf64_Sym s = symbol(i);
+      if (s.st_shndx == SHN_UNDEF) continue;
+      const std::string_view name = symbol_name(s);
+      if (name.ends_with(".kd")) descriptors.emplace(name, Found{s.st_value, false});
+    }
     for (const MsgPack& m : list->items) {
       KernelInfo k = parse_kernel_metadata(m, name_);
       const std::string wanted = k.name + ".kd";
-      bool found = false;
-      for (uint64_t i = 0; i < symbol_count() && !found; ++i) {
-        const Elf64_Sym s = symbol(i);
-        if (s.st_shndx == SHN_UNDEF || symbol_name(s) != wanted) continue;
-        descriptor(s.st_value, k);
-        found = true;
-      }
-      if (!found) r_.fail(fmt::format("the kernel '{}' has no descriptor symbol '{}'", k.name, wanted));
-      if (out_.find(k.name)) r_.fail(fmt::format("the kernel '{}' is in it twice", k.name));
+      const auto d = descriptors.find(wanted);
+      if (d == descriptors.end()) r_.fail(fmt::format("the kernel '{}' has no descriptor symbol '{}'", k.name, wanted));
+      if (std::exchange(d->second.used, true)) r_.fail(fmt::format("the kernel '{}' is in it twice", k.name));
+      descriptor(d->second.at, k);
       out_.kernels.push_back(std::move(k));
     }
   }
@@ -204,8 +252,7 @@ class Loader {
     Descriptor d;
     std::memcpy(&d, out_.bytes.data() + at, sizeof d);
     const uint64_t entry = at + uint64_t(d.entry);
-    const bool in_code = std::any_of(code_.begin(), code_.end(), [&](const auto& c) { return entry >= c.first && entry < c.second; });
-    if (!in_code || entry % 256) r_.fail(fmt::format("kernel '{}': entry point {:#x} is misaligned or not in code", k.name, entry));
+    if (!in_code(entry) || entry % 256) r_.fail(fmt::format("kernel '{}': entry point {:#x} is misaligned or not in code", k.name, entry));
     k.descriptor_offset = at;
     k.code_offset = entry;
     k.group_segment_size = d.group_size;
@@ -224,6 +271,10 @@ class Loader {
     k.uses_dynamic_stack = d.properties & (1 << 11);
   }
 
+  bool in_code(uint64_t at) const {
+    return std::any_of(code_.begin(), code_.end(), [&](const auto& c) { return at >= c.first && at < c.second; });
+  }
+
   ByteReader r_;
   const std::string& name_;
   Elf64_Ehdr eh_{};
@@ -238,6 +289,8 @@ class Loader {
 bool is_elf(std::span<const std::byte> bytes) { return bytes.size() >= sizeof(Elf64_Ehdr) && std::memcmp(bytes.data(), ELFMAG, SELFMAG) == 0; }
 
 ProgramImage load_code_object(std::span<const std::byte> elf, const std::string& name) { return Loader(elf, name).run(); }
+
+std::vector<CodeSymbol> function_symbols(std::span<const std::byte> elf, const std::string& name) { return Loader(elf, name).functions(); }
 
 void check_arch(const ProgramImage& image, const std::string& device_arch, const std::string& name) {
   if (image.arch != device_arch)

@@ -16,6 +16,14 @@ bool is_elf(std::span<const std::byte> bytes);
 /// Layout: LLVM "User Guide for AMDGPU Backend" (code object, kernel descriptor, metadata V4/V5).
 ProgramImage load_code_object(std::span<const std::byte> elf, const std::string& name);
 
+/// A function in a code object, kernel or not.
+struct CodeSymbol {
+  uint64_t offset, size;  ///< in ProgramImage::bytes
+  std::string name;
+};
+/// The functions that the file's symbol tables name, by offset, one name an offset. @throws as load_code_object().
+std::vector<CodeSymbol> function_symbols(std::span<const std::byte> elf, const std::string& name);
+
 /// @throws Error("arch") if the image is for another architecture than the device.
 void check_arch(const ProgramImage& image, const std::string& device_arch, const std::string& name);
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "drivers/base/error.hpp"
 
 // Format: msgpack/msgpack spec.md.
@@ -79,7 +81,7 @@ class Parser {
     MsgPack out{.type = MsgPack::Type::kMap};
     for (uint64_t i = 0; i < n; ++i) {
       MsgPack key = value(depth + 1);
-      out.map.emplace_back(std::move(key), value(depth + 1));
+      out.map.push_back({std::move(key), value(depth + 1)});
     }
     return out;
   }

@@ -153,6 +153,34 @@ define amdgpu_kernel void @k(ptr addrspace(1) %p, float %f) {
   CHECK(error_of<Error>([&] { compile(SourceKind::kLlvmIr, "declare void @missing()\ndefine amdgpu_kernel void @k() {\n call void @missing()\n ret void\n}\n", "u.ll", options()); }) != "");
 }
 
+TEST_CASE("LLVM IR that LLVM gives up on is an error, and the process goes on", "[compiler][ir]") {
+  const std::string mfma = R"(
+declare <4 x float> @llvm.amdgcn.mfma.f32.4x4x1f32(float, float, <4 x float>, i32, i32, i32)
+define amdgpu_kernel void @k(ptr addrspace(1) %p, float %f) {
+  %q = call <4 x float> @llvm.amdgcn.mfma.f32.4x4x1f32(float %f, float %f, <4 x float> zeroinitializer, i32 0, i32 0, i32 0)
+  store <4 x float> %q, ptr addrspace(1) %p
+  ret void
+}
+)";
+  const std::string e = error_of<CompileError>([&] { compile(SourceKind::kLlvmIr, mfma, "m.ll", options("gfx1100")); });
+  CAPTURE(e);
+  CHECK(contains(e, "m.ll"));
+  CHECK(contains(e, "gfx1100"));
+  CHECK(contains(e, "mfma"));
+  CHECK_NOTHROW(compile(SourceKind::kLlvmIr, mfma, "m.ll", options("gfx942")));  // a chip that has it; and LLVM still works
+  const std::string lds = "@l = internal addrspace(3) global [200000 x i8] poison\ndefine amdgpu_kernel void @k(i32 %i) {\n %p = getelementptr i8, ptr addrspace(3) @l, i32 %i\n"
+                          " store volatile i8 1, ptr addrspace(3) %p\n ret void\n}\n";
+  CHECK(contains(error_of<CompileError>([&] { compile(SourceKind::kLlvmIr, lds, "lds.ll", options()); }), "exceeds limit"));
+  const std::string plain = "define amdgpu_kernel void @k() {\n ret void\n}\n";
+  CHECK(contains(error_of<UnsupportedError>([&] { compile(SourceKind::kLlvmIr, plain, "k.ll", options("gfx9999")); }), "gfx9999"));
+  CHECK(load_code_object(compile(SourceKind::kLlvmIr, plain, "k.ll", options()), "k.ll").abi_version == 3);  // V5, as clang's
+  const std::string other = "define amdgpu_kernel void @k() \"target-cpu\"=\"gfx1030\" {\n ret void\n}\n";
+  CHECK(contains(error_of<CompileError>([&] { compile(SourceKind::kLlvmIr, other, "k.ll", options()); }), "'k' is for gfx1030, not for gfx1100"));
+  CompileOptions o = options();
+  o.defines = {"N"};
+  CHECK(contains(error_of<UnsupportedError>([&] { compile(SourceKind::kLlvmIr, plain, "k.ll", o); }), "k.ll"));
+}
+
 TEST_CASE("assembly is assembled and linked", "[compiler][asm]") {
   const char* text = R"(
 .amdgcn_target "amdgcn-amd-amdhsa--gfx1100"
@@ -195,6 +223,33 @@ TEST_CASE("source that does not compile shows clang's diagnostics under the user
   CHECK(contains(e, "dir/mine.cl:2:10: error: use of undeclared identifier 'nothing'"));
   CHECK_FALSE(contains(e, "/tmp/"));
   CHECK(error_of<Error>([&] { compile(SourceKind::kOpenCl, "kernel void k(void) {}", "a.cl", options("gfx9999")); }) != "");
+}
+
+TEST_CASE("a clang that is not there is named, with the package that has it", "[compiler]") {
+  CompileOptions o = options();
+  o.clang = "/nonexistent/clang";
+  const std::string e = error_of<UnsupportedError>([&] { compile(SourceKind::kOpenCl, kCl, "a.cl", o); });
+  CHECK(contains(e, "/nonexistent/clang"));
+  CHECK(contains(e, "clang-22"));
+  // The environment is read once a process: another one has none in PATH.
+  const std::string self = fs::read_symlink("/proc/self/exe").string();
+  const ProgramResult r = run_program({"/usr/bin/env", "PATH=/nonexistent", self, "compile without clang"});
+  CAPTURE(r.output);
+  CHECK(r.exit_code == 0);
+  const ProgramResult chosen = run_program({"/usr/bin/env", "BAREGPU_CLANG=/nonexistent/mine", self, "compile with the clang of BAREGPU_CLANG"});
+  CAPTURE(chosen.output);
+  CHECK(chosen.exit_code == 0);
+}
+TEST_CASE("compile without clang", "[.child]") {
+  const std::string e = error_of<UnsupportedError>([] { compile(SourceKind::kOpenCl, kCl, "a.cl", options()); });
+  CAPTURE(e);
+  CHECK(contains(e, "clang-22, clang-21, clang-20, clang-19"));
+  CHECK(contains(e, "apt-get install clang-22"));
+  const std::string plain = "define amdgpu_kernel void @k() {\n ret void\n}\n";
+  CHECK(contains(error_of<UnsupportedError>([&] { compile(SourceKind::kLlvmIr, plain, "k.ll", options()); }), "apt-get install lld-22"));
+}
+TEST_CASE("compile with the clang of BAREGPU_CLANG", "[.child]") {
+  CHECK(contains(error_of<UnsupportedError>([] { compile(SourceKind::kOpenCl, kCl, "a.cl", options()); }), "/nonexistent/mine"));
 }
 
 TEST_CASE("kinds of files", "[compiler]") {
@@ -242,6 +297,54 @@ TEST_CASE("the cache finds, repairs and does without", "[compiler][cache]") {
   CHECK_FALSE(cache_load(dir, key));
   CHECK_NOTHROW(cache_store("/proc/nonexistent", key, data));
   CHECK_FALSE(cache_load("/proc/nonexistent", key));
+}
+
+TEST_CASE("compiling fills the cache, uses it, repairs it, and does without", "[compiler][cache]") {
+  TemporaryFolder folder;
+  const std::string self = fs::read_symlink("/proc/self/exe").string(), dir = folder.file("cache");
+  auto child = [&](const std::string& cache, const char* clang = "") {
+    const ProgramResult r = run_program({"/usr/bin/env", "BAREGPU_CACHE=" + cache, std::string("BAREGPU_CLANG=") + clang, self, "compile one kernel through the cache"});
+    CAPTURE(r.output);
+    return r.exit_code;
+  };
+  auto entries = [&] {
+    std::vector<fs::path> out;
+    for (const auto& e : fs::directory_iterator(dir)) out.push_back(e.path());
+    return out;
+  };
+  auto bytes = [](const fs::path& p) {
+    std::ifstream in(p, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  REQUIRE(child(dir) == 0);
+  REQUIRE(entries().size() == 1);  // one kernel, and no temporary file is left
+  const fs::path entry = entries()[0];
+  const std::string good = bytes(entry);
+  const auto written = fs::last_write_time(entry);
+  CHECK(child(dir) == 0);
+  CHECK(fs::last_write_time(entry) == written);  // used as it is
+  {
+    std::fstream f(entry, std::ios::in | std::ios::out | std::ios::binary);
+    f.seekp(long(good.size() / 2));
+    f << "damage";
+  }
+  CHECK(child(dir) == 0);
+  CHECK(bytes(entry) == good);  // compiled anew; clang's output is reproducible
+  // Another compiler is another key: a script that passes everything on.
+  const std::string script = folder.file("clang");
+  std::ofstream(script) << "#!/bin/sh\nexec " << find_program({"clang-22", "clang-21", "clang-20", "clang-19"}) << " \"$@\"\n";
+  fs::permissions(script, fs::perms::owner_all);
+  CHECK(child(dir, script.c_str()) == 0);
+  CHECK(entries().size() == 2);
+  // A folder that cannot be made is no error: a file is in its place.
+  std::ofstream(folder.file("file")) << "x";
+  CHECK(child(folder.file("file")) == 0);
+  CHECK(child(folder.file("file") + "/below") == 0);
+}
+TEST_CASE("compile one kernel through the cache", "[.child]") {
+  CompileOptions o = options();
+  o.use_cache = true;
+  CHECK(load_code_object(compile(SourceKind::kOpenCl, "kernel void k(global int* p) { *p = 1; }", "k.cl", o), "k.cl").find("k"));
 }
 
 TEST_CASE("programs that cannot start, fail or hang", "[compiler][subprocess]") {

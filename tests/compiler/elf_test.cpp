@@ -95,9 +95,6 @@ TEST_CASE("broken headers are refused with the field's name", "[compiler][elf]")
 }
 
 TEST_CASE("relocations that are unknown or point outside are refused", "[compiler][elf]") {
-  const auto dynsym = at<Elf64_Shdr>(section_header(SHT_DYNSYM));
-  // A RELA section made out of the symbol table's bytes: types and offsets are then nonsense.
-  const size_t h = section_header(SHT_DYNSYM);
   std::vector<std::byte> b = good();
   const auto eh = at<Elf64_Ehdr>(0);
   size_t victim = 0;  // any other section header
@@ -121,8 +118,92 @@ TEST_CASE("relocations that are unknown or point outside are refused", "[compile
   const Elf64_Rela fine{0x100, ELF64_R_INFO(0, 13), 0x40};
   std::memcpy(b.data() + shdr.sh_offset, &fine, sizeof fine);
   CHECK(load_code_object(b, "file.co").relocs.size() == 1);
-  (void)h;
-  (void)dynsym;
+}
+
+namespace {
+
+/// The good object with one relocation more, against its first symbol.
+std::vector<std::byte> with_relocation(uint32_t type, uint64_t offset, int64_t addend) {
+  std::vector<std::byte> b = good();
+  const auto eh = at<Elf64_Ehdr>(0);
+  for (unsigned i = 1; i < eh.e_shnum; ++i) {
+    const size_t header = eh.e_shoff + i * sizeof(Elf64_Shdr);
+    auto s = at<Elf64_Shdr>(header);
+    if (s.sh_type != SHT_GNU_HASH) continue;
+    s.sh_type = SHT_RELA;
+    s.sh_size = sizeof(Elf64_Rela);
+    std::memcpy(b.data() + header, &s, sizeof s);
+    const Elf64_Rela rela{offset, ELF64_R_INFO(1, type), addend};
+    std::memcpy(b.data() + s.sh_offset, &rela, sizeof rela);
+    return b;
+  }
+  FAIL("no section to take");
+  return b;
+}
+
+}  // namespace
+
+TEST_CASE("distances within the image are resolved, addresses are kept for later", "[compiler][elf]") {
+  const auto sym = at<Elf64_Sym>(at<Elf64_Shdr>(section_header(SHT_DYNSYM)).sh_offset + sizeof(Elf64_Sym));
+  const uint64_t value = sym.st_value, place = 0x20;  // inside the ELF header: nobody reads it from the image
+  auto word = [&](uint32_t type, int64_t addend) {
+    const ProgramImage image = load_code_object(with_relocation(type, place, addend), "file.co");
+    CHECK(image.relocs.empty());
+    uint64_t v;
+    std::memcpy(&v, image.bytes.data() + place, 8);
+    return v;
+  };
+  const uint64_t distance = value + 4 - place;
+  CHECK(word(5, 4) == distance);                                      // REL64
+  CHECK(uint32_t(word(4, 4)) == distance);                            // REL32
+  CHECK(uint32_t(word(10, 4)) == uint32_t(distance));                 // REL32_LO
+  CHECK(uint32_t(word(11, (int64_t{5} << 32) + 4)) == 5);             // REL32_HI
+  CHECK(int32_t(word(4, -0x1000000)) == int32_t(distance - 4 - 0x1000000));
+  CHECK(error_of(with_relocation(4, place, int64_t{1} << 40)).find("32 bits") != std::string::npos);
+  const ProgramImage image = load_code_object(with_relocation(3, place, 4), "file.co");  // ABS64
+  REQUIRE(image.relocs.size() == 1);
+  CHECK(image.relocs[0].offset == place);
+  CHECK(image.relocs[0].addend == int64_t(value) + 4);
+}
+
+TEST_CASE("a small file cannot ask for large work", "[compiler][elf]") {
+  const auto eh = at<Elf64_Ehdr>(0);
+  std::vector<size_t> loads;
+  for (unsigned i = 0; i < eh.e_phnum; ++i)
+    if (at<Elf64_Phdr>(eh.e_phoff + i * sizeof(Elf64_Phdr)).p_type == PT_LOAD) loads.push_back(eh.e_phoff + i * sizeof(Elf64_Phdr));
+  REQUIRE(loads.size() > 1);
+  SECTION("segments over one another") {
+    std::vector<std::byte> b = good();
+    std::memcpy(b.data() + loads[1], b.data() + loads[0], sizeof(Elf64_Phdr));
+    CHECK(error_of(b).find("overlaps") != std::string::npos);
+  }
+  SECTION("an image of gigabytes") {
+    CHECK(error_of(with<uint64_t>(loads.back() + offsetof(Elf64_Phdr, p_memsz), uint64_t{900} << 20)).find("MiB") != std::string::npos);
+  }
+  SECTION("many sections that all are the same relocations") {
+    std::vector<std::byte> b = good();
+    const size_t size = b.size(), count = 60000;
+    b.resize(size + count * sizeof(Elf64_Shdr));
+    std::memcpy(b.data() + size, good().data() + eh.e_shoff, eh.e_shnum * sizeof(Elf64_Shdr));
+    // Relocations of type NONE, so that only their number can be wrong: an area of zeros.
+    const size_t zeros = b.size();
+    b.resize(zeros + 24000);
+    for (size_t i = eh.e_shnum; i < count; ++i) {
+      const Elf64_Shdr s{0, SHT_RELA, SHF_ALLOC, 0, zeros, 24000, 0, 0, 8, sizeof(Elf64_Rela)};
+      std::memcpy(b.data() + size + i * sizeof(Elf64_Shdr), &s, sizeof s);
+    }
+    const uint64_t table = size;
+    const uint16_t n = count;
+    std::memcpy(b.data() + offsetof(Elf64_Ehdr, e_shoff), &table, sizeof table);
+    std::memcpy(b.data() + offsetof(Elf64_Ehdr, e_shnum), &n, sizeof n);
+    CHECK(error_of(b).find("bytes of relocations") != std::string::npos);
+  }
+  SECTION("a name without an end") {
+    const auto strings = at<Elf64_Shdr>(eh.e_shoff + at<Elf64_Shdr>(section_header(SHT_DYNSYM)).sh_link * sizeof(Elf64_Shdr));
+    std::vector<std::byte> b = good();
+    std::fill_n(b.begin() + long(strings.sh_offset), strings.sh_size, std::byte{'x'});
+    CHECK(error_of(b).find("has no end") != std::string::npos);
+  }
 }
 
 TEST_CASE("random damage never does more than throw", "[compiler][elf]") {

@@ -27,7 +27,7 @@ class FakeVfio : public test::FakeOs {
   }
   int open(const std::string& absolute, int flags, mode_t mode = 0) override {
     if (absolute == "/dev/vfio/vfio") return ++live, kContainer;
-    if (absolute == "/dev/vfio/14") {
+    if (absolute == "/dev/vfio/14" || absolute == "/dev/vfio/noiommu-14") {
       if (group_error) {
         errno = group_error;
         return -1;
@@ -64,9 +64,10 @@ class FakeVfio : public test::FakeOs {
       case VFIO_GET_API_VERSION: return 0;
       case VFIO_GROUP_GET_STATUS: static_cast<vfio_group_status*>(argument)->flags = viable ? VFIO_GROUP_FLAGS_VIABLE : 0; return 0;
       case VFIO_GROUP_SET_CONTAINER: return *static_cast<int*>(argument) == kContainer ? (has_group = true, 0) : no(EBADF);
-      case VFIO_SET_IOMMU: return has_group && argument == reinterpret_cast<void*>(VFIO_TYPE1v2_IOMMU) ? (has_iommu = true, 0) : no(EINVAL);
+      case VFIO_SET_IOMMU: return has_group && argument == reinterpret_cast<void*>(no_iommu ? VFIO_NOIOMMU_IOMMU : VFIO_TYPE1v2_IOMMU) ? (has_iommu = true, 0) : no(EINVAL);
       case VFIO_GROUP_GET_DEVICE_FD: return has_iommu ? (++live, kDevice) : no(EINVAL);
       case VFIO_IOMMU_GET_INFO: {
+        if (no_iommu) return no(ENOTTY);
         struct RangeCap { vfio_info_cap_header header; uint32_t nr_iovas, reserved; vfio_iova_range ranges[2]; };
         struct Answer { vfio_iommu_type1_info info; RangeCap cap; };
         static_assert(offsetof(RangeCap, ranges) == sizeof(vfio_iommu_type1_info_cap_iova_range));
@@ -86,6 +87,7 @@ class FakeVfio : public test::FakeOs {
       }
       case VFIO_IOMMU_MAP_DMA: {
         const auto* m = static_cast<vfio_iommu_type1_dma_map*>(argument);
+        if (no_iommu) return no(ENOTTY);
         if (map_error) return no(map_error);
         if ((m->iova | m->size | m->vaddr) % 4096 || m->size == 0) return no(EINVAL);
         if (m->iova <= 0xfeefffff && m->iova + m->size > 0xfee00000) return no(EINVAL);  // the MSI window
@@ -102,7 +104,7 @@ class FakeVfio : public test::FakeOs {
       }
       case VFIO_DEVICE_GET_INFO: {
         auto* i = static_cast<vfio_device_info*>(argument);
-        i->flags = VFIO_DEVICE_FLAGS_PCI | VFIO_DEVICE_FLAGS_RESET;
+        i->flags = VFIO_DEVICE_FLAGS_PCI | (can_reset ? VFIO_DEVICE_FLAGS_RESET : 0u);
         i->num_regions = 9;
         i->num_irqs = 5;
         return 0;
@@ -116,13 +118,15 @@ class FakeVfio : public test::FakeOs {
       }
       case VFIO_DEVICE_GET_IRQ_INFO: {
         auto* i = static_cast<vfio_irq_info*>(argument);
-        i->count = i->index == VFIO_PCI_MSI_IRQ_INDEX ? msi_vectors : 0;
+        i->count = i->index == VFIO_PCI_MSI_IRQ_INDEX ? msi_vectors : i->index == VFIO_PCI_MSIX_IRQ_INDEX ? msix_vectors : 0;
         i->flags = VFIO_IRQ_INFO_EVENTFD | VFIO_IRQ_INFO_NORESIZE;
         return 0;
       }
       case VFIO_DEVICE_SET_IRQS: {
         const auto* s = static_cast<vfio_irq_set*>(argument);
-        if (s->index != VFIO_PCI_MSI_IRQ_INDEX || s->count > msi_vectors) return no(EINVAL);
+        if (s->index != VFIO_PCI_MSI_IRQ_INDEX && s->index != VFIO_PCI_MSIX_IRQ_INDEX) return no(EINVAL);
+        if (s->count > (s->index == VFIO_PCI_MSI_IRQ_INDEX ? msi_vectors : msix_vectors)) return no(EINVAL);
+        irq_index = int(s->index);
         std::memcpy(&event, s->data, sizeof event);
         return 0;
       }
@@ -137,9 +141,9 @@ class FakeVfio : public test::FakeOs {
     c[0] = 0x02, c[1] = 0x10, c[2] = 0x4c, c[3] = 0x74, c[4] = 0x03;
     return c;
   }();
-  int live = 0, group_error = 0, map_error = 0, resets = 0, event = -1;
-  unsigned msi_vectors = 1;
-  bool viable = true, has_group = false, has_iommu = false, loop_caps = false;
+  int live = 0, group_error = 0, map_error = 0, resets = 0, event = -1, irq_index = -1;
+  unsigned msi_vectors = 1, msix_vectors = 0;
+  bool no_iommu = false, can_reset = true, viable = true, has_group = false, has_iommu = false, loop_caps = false;
   uint64_t mapped_offset = 0;
   std::map<uint64_t, uint64_t> maps;
 };
@@ -211,6 +215,71 @@ TEST_CASE("what goes wrong with VFIO is told, and nothing stays open", "[drivers
   CHECK(e.find("0000:03:00.1 shares IOMMU group 14 and snd_hda_intel has it") != e.npos);
   os.bind("0000:03:00.0", "amdgpu");
   CHECK(error_of([&] { open_vfio_device(os, find_gpus(os, "AMD")[0]); }).find("driver_override") != std::string::npos);
+}
+
+TEST_CASE("MSI-X serves where MSI is not there; with neither the function is polled", "[drivers][vfio]") {
+  FakeVfio os;
+  const PciFunction f = find_gpus(os, "AMD")[0];
+  os.msi_vectors = 0;
+  os.msix_vectors = 4;
+  {
+    auto d = open_vfio_device(os, f);
+    CHECK(os.irq_index == VFIO_PCI_MSIX_IRQ_INDEX);
+    ::eventfd_write(os.event, 1);
+    CHECK(d->wait_interrupt(std::chrono::milliseconds(100)));
+  }
+  os.msix_vectors = 0;
+  auto d = open_vfio_device(os, f);
+  CHECK_FALSE(d->has_interrupt());
+  CHECK_THROWS_AS(d->wait_interrupt(std::chrono::milliseconds(1)), UnsupportedError);
+}
+
+TEST_CASE("without an IOMMU VFIO gives interrupts and BARs, and memory has physical addresses", "[drivers][vfio]") {
+  FakeVfio os;
+  os.no_iommu = true;
+  std::filesystem::remove(os.path("/dev/vfio/14"));
+  os.write("/dev/vfio/noiommu-14", "");
+  const PciFunction f = find_gpus(os, "AMD")[0];
+  CHECK(vfio_obstacles(os, f).empty());
+  {
+    auto d = open_vfio_device(os, f);
+    DmaBuffer m = d->alloc_dma(8192, false);
+    REQUIRE(m.pages().size() == 2);
+    CHECK(m.pages()[0].value == (reinterpret_cast<uintptr_t>(m.cpu()) & 0xffffffff000));  // the fake's page frame numbers
+    CHECK(d->has_interrupt());
+    d->set_dma_bits(40);
+    os.may_see_pfn = false;
+    CHECK(error_of([&] { d->alloc_dma(4096, false); }).find("CAP_SYS_ADMIN") != std::string::npos);
+  }
+  CHECK(os.live == 0);
+}
+
+TEST_CASE("the width of DMA addresses is kept, and cannot change under live memory", "[drivers][vfio]") {
+  FakeVfio os;
+  auto d = open_vfio_device(os, find_gpus(os, "AMD")[0]);
+  d->set_dma_bits(24);  // 16 MiB
+  {
+    DmaBuffer m = d->alloc_dma(8 * MiB, false);
+    CHECK(m.pages().back().value < 16 * MiB);
+    CHECK_THROWS_AS(d->set_dma_bits(32), Error);
+    CHECK_NOTHROW(d->set_dma_bits(24));
+    CHECK_THROWS_AS(d->alloc_dma(16 * MiB, false), OutOfMemoryError);
+  }
+  d->set_dma_bits(44);
+  CHECK_NOTHROW(d->alloc_dma(32 * MiB, false));
+}
+
+TEST_CASE("a reset that VFIO does not have is refused, one after which the function is gone is an error", "[drivers][vfio]") {
+  FakeVfio os;
+  const PciFunction f = find_gpus(os, "AMD")[0];
+  {
+    os.can_reset = false;
+    CHECK_THROWS_AS(open_vfio_device(os, f)->reset(), UnsupportedError);
+  }
+  os.can_reset = true;
+  auto d = open_vfio_device(os, f);
+  os.config.assign(4096, char(0xff));
+  CHECK(error_of([&] { d->reset(); }).find("did not come back") != std::string::npos);
 }
 
 TEST_CASE("IOVAs never overlap, avoid holes, fit the device, and come back", "[drivers][iova]") {
