@@ -26,7 +26,7 @@ struct BootOptions {
   bool force_reset = false;                    ///< mode1 reset and full boot whatever the state (AM_RESET)
   std::optional<FirmwareFolders> firmware;     ///< default: the device's own folders, AM_FIRMWARE_PATH, /lib/firmware/amdgpu
   std::function<void(const std::string&)> progress;  ///< called with each step's name
-  RegisterIo::TraceHook trace;                 ///< sees every register access of the boot
+  RegisterIo::TraceHook trace;                 ///< sees every register access, until the device is gone
 };
 
 enum class BootPath { kCold, kReset, kPartial };

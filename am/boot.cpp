@@ -62,7 +62,6 @@ AmDevice::AmDevice(std::unique_ptr<PciDevice> pci, BootOptions options)
     }
     throw;
   }
-  c_.io.set_trace({});
   report_.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   report_.register_accesses = c_.io.accesses();
   report_.accesses_by_step.back().second = c_.io.accesses() - step_start_;

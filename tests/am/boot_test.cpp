@@ -249,7 +249,8 @@ TEST_CASE("doorbells that were never routed or enabled are dropped", "[am][stric
 
 namespace {
 
-/// One boot as text: polls of one register shrink to their last read, counts of polls are the mock's choice.
+/// Boot, one compute and one copy queue, shutdown, as text. Polls of one register shrink to their last read: their number is the
+/// mock's choice.
 std::vector<std::string> boot_trace() {
   auto gpu = mock::make_mock_gpu({});
   std::vector<std::string> out;
@@ -268,13 +269,22 @@ std::vector<std::string> boot_trace() {
     else out.push_back(line.str());
     last_key = rw == 'R' ? key : "";
   };
-  boot(*gpu, o);
+  auto device = boot(*gpu, o);
+  Memory* ring = device->allocate(1 * MiB, MemoryKind::kVramUncached, false, "ring");
+  Memory* pointers = device->allocate(4096, MemoryKind::kVramUncached, false, "pointers");
+  Memory* eop = device->allocate(4096, MemoryKind::kVramUncached, false, "eop");
+  o.progress("compute queue");
+  device->setup_compute_queue({.ring = ring->va, .ring_size = ring->size, .rptr = pointers->va + 0x80, .wptr = pointers->va + 0x38, .eop = eop->va, .eop_size = eop->size});
+  o.progress("copy queue");
+  device->setup_sdma_queue({.ring = ring->va, .ring_size = ring->size, .rptr = pointers->va + 0x180, .wptr = pointers->va + 0x138});
+  o.progress("shutdown");
+  device->shutdown();
   return out;
 }
 
 }  // namespace
 
-TEST_CASE("a cold boot of Navi31 makes the reviewed register accesses", "[am][boot][golden]") {
+TEST_CASE("a session on a cold Navi31 makes the reviewed register accesses", "[am][boot][golden]") {
   const fs::path golden = fs::path(BAREGPU_SOURCE_DIR) / "tests/am/golden/boot_gfx1100.txt";
   std::vector<std::string> want;
   std::ifstream in(golden);
