@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "am/firmware.hpp"
 #include "drivers/base/error.hpp"
 #include "drivers/interfaces.hpp"
 #include "tools/cli.hpp"
@@ -13,17 +14,31 @@ namespace {
 
 struct InfoOptions { Global global; };
 
+constexpr const char* kSecureOsFiles[] = {"psp_13_0_0_sos.bin", "psp_13_0_10_sos.bin", "psp_13_0_7_sos.bin"};  // Navi31, Navi32, Navi33
+
 nlohmann::json to_json(const PciInterface& row, const DeviceSpec& spec, const FoundDevice& d) {
   return {{"interface", row.name}, {"device", d.name}, {"spec", spec.str()}, {"pci_id", fmt::format("{:04x}:{:04x}", d.id.vendor, d.id.device)},
           {"model", d.model}, {"owner", d.owner}, {"usable", d.usable}, {"missing", d.missing}};
 }
 
+/// Which chip it is only its discovery table says, and that is read when it is booted; but without any of these files no chip
+/// that is supported boots.
+void add_firmware(const Global& global, FoundDevice& d) {
+  const am::FirmwareFolders folders(global.firmware);
+  for (const char* file : kSecureOsFiles)
+    if (!folders.find(file).empty()) return;
+  std::string where;
+  for (const std::string& f : folders.folders()) where += (where.empty() ? "" : ", ") + f;
+  d.missing.push_back(fmt::format("firmware: none of the supported chips' files (psp_13_0_0_sos.bin, ...) is in {}: `sudo apt-get install firmware-amd-graphics`, or --firmware DIR", where));
+  d.usable = false;
+}
+
 int run_info(const InfoOptions& o) {
   const DeviceSpec wanted = o.global.spec();
-  const bool mocks = wanted.iface.starts_with("MOCK");
+  const bool mocks = wanted.iface.starts_with("MOCK");  // listed only when asked for: they are always there
   unsigned real = 0;
   for (const PciInterface& row : pci_interfaces()) {
-    if (!wanted.iface.empty() && row.name != (wanted.iface == "MOCK" ? "MOCKPCI" : wanted.iface)) continue;
+    if (wanted.iface.empty() ? row.is_mock : row.name != (wanted.iface == "MOCK" ? "MOCKPCI" : wanted.iface)) continue;
     for (const char* kind : {"AMD", "NV"}) {
       if (!wanted.kind.empty() && wanted.kind != kind) continue;
       DeviceSpec spec = wanted;
@@ -32,6 +47,8 @@ int run_info(const InfoOptions& o) {
       std::vector<FoundDevice> found;
       try {
         found = row.list(spec);
+        for (FoundDevice& d : found)
+          if (!row.is_mock && spec.kind == "AMD") add_firmware(o.global, d);
       } catch (const Error& e) {
         // One broken way must not hide the others.
         if (o.global.json) fmt::print("{}\n", nlohmann::json{{"interface", row.name}, {"error", e.code()}, {"message", e.what()}}.dump());
@@ -47,7 +64,7 @@ int run_info(const InfoOptions& o) {
           continue;
         }
         fmt::print("{}  {:04x}:{:04x}  {}\n  owner: {}\n", spec.str(), d.id.vendor, d.id.device, d.model, d.owner);
-        if (d.name != spec.str()) fmt::print("  address: {}\n", d.name);
+        if (!row.is_mock) fmt::print("  address: {}\n", d.name);
         if (d.usable) fmt::print("  ready to use\n");
         for (const std::string& m : d.missing) fmt::print("  missing: {}\n", m);
       }
