@@ -1,5 +1,9 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
+# find_package(baregpu) gives baregpu::hcq and so on.
+foreach(folder options drivers am compiler hcq mock)
+  set_target_properties(baregpu_${folder} PROPERTIES EXPORT_NAME ${folder})
+endforeach()
 install(TARGETS baregpu_options baregpu_drivers baregpu_am baregpu_compiler baregpu_hcq baregpu_mock
         EXPORT baregpu-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS baregpu RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
