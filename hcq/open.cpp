@@ -85,9 +85,16 @@ std::unique_ptr<Device> open_any(const DeviceSpec& spec, const DeviceOptions& op
   refuse(spec, seen.empty() ? fmt::format("no {} GPU was found", spec.kind) : "no GPU is free:" + seen, kMockHint);
 }
 
+/// What the environment asks for and this version does not have is refused, not ignored.
+void refuse_unsupported() {
+  const char* what = env().amd_aql.value_or(false) ? "AMD_AQL=1: AQL queues" : env().pmc ? "PMC: performance counters" : env().sqtt ? "SQTT: thread traces" : !env().gmmu ? "GMMU=0: physical addresses" : nullptr;
+  if (what) throw UnsupportedError({.device = {}, .what = std::string(what) + " are not supported yet", .source = {}, .hint = "unset the variable"});
+}
+
 }  // namespace
 
 std::unique_ptr<Device> open_device(const DeviceSpec& spec, const DeviceOptions& options) {
+  refuse_unsupported();
   DeviceSpec s = spec;
   if (s.kind.empty()) s.kind = "AMD";
   if (s.kind == "CPU" || s.kind == "NV")

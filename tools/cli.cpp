@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "drivers/base/error.hpp"
+#include "drivers/base/log.hpp"
 #include "drivers/env.hpp"
 #include "drivers/interfaces.hpp"
 #include "mock/mock.hpp"
@@ -41,6 +42,7 @@ hcq::DeviceOptions Global::device_options() const {
   if (timeout_ms) o.timeout_ms = timeout_ms;
   o.force_reset = reset;
   o.firmware_folders = firmware;
+  o.profile = profile;
   if (show_progress(*this)) o.progress = [](const std::string& step) { progress("boot: " + step); };
   return o;
 }
@@ -49,6 +51,8 @@ void Global::add_to(CLI::App& command) {
   command.add_option("--device", device, "[IFACE+]KIND[:INDEX][:RENDERER][:ARCH], e.g. PCI+AMD, MOCKPCI+AMD::gfx1101 (default: DEV)");
   command.add_flag("--json", json, "one JSON object a line on stdout, nothing else");
   command.add_flag("--reset", reset, "reset the GPU and boot it in full, whatever state it is in");
+  command.add_flag("--profile", profile, "time every kernel and copy on the device, and print the times");
+  command.add_flag("-v", verbose, "log to stderr: -v info, -vv debug, -vvv trace (default: DEBUG)");
   command.add_option("--timeout-ms", timeout_ms, "how long a wait may take before the device counts as hung")->check(CLI::PositiveNumber);
   command.add_option("--firmware", firmware, "folder searched first for firmware files (repeatable)")->check(CLI::ExistingDirectory);
 }
@@ -69,6 +73,7 @@ std::unique_ptr<hcq::Device> open_or_mock(const Global& global, const hcq::Devic
 }
 
 int guarded(const Global& global, const std::function<int()>& body) {
+  if (global.verbose) log::set_verbosity(global.verbose);
   try {
     const int code = body();
     if (std::fflush(stdout) != 0) {

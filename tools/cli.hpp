@@ -20,6 +20,8 @@ struct Global {
   std::string device;  ///< DEV string; empty = DEV, else the command's default
   bool json = false;
   bool reset = false;
+  bool profile = false;
+  int verbose = 0;
   uint32_t timeout_ms = 0;  ///< 0 = default
   std::vector<std::string> firmware;
 

@@ -180,6 +180,7 @@ int run_demo(const DemoOptions& o) {
     fmt::print("boot     {:.1f} ms, {} register accesses, {} boot\n", p.boot_ms, p.boot_register_accesses, p.boot_path);
     fmt::print("compile  {:.1f} ms\n", r.compile_ms);
     fmt::print("run      {:.1f} ms, copies included: {}\n", r.run_ms, r.what);
+    for (const hcq::ProfileEvent& e : o.global.profile ? device->take_profile() : std::vector<hcq::ProfileEvent>{}) fmt::print("  {:<20} {:>10.2f} us\n", e.name, e.microseconds());
     fmt::print("check    {}: largest difference from the CPU {:.3g}\n", r.ok ? "ok" : "FAILED", r.max_abs_err);
   }
   return r.ok ? kDone : kFailed;

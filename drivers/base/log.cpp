@@ -19,16 +19,20 @@ spdlog::level::level_enum to_spdlog(Level level) {
   return spdlog::level::err;
 }
 
+spdlog::level::level_enum level_of(int verbosity) {
+  switch (verbosity) {
+    case 0: return spdlog::level::warn;
+    case 1: return spdlog::level::info;
+    case 2: return spdlog::level::debug;
+    default: return verbosity < 0 ? spdlog::level::warn : spdlog::level::trace;
+  }
+}
+
 spdlog::logger& logger() {
   static spdlog::logger instance = [] {
     spdlog::logger l("baregpu", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
     l.set_pattern("%^%L%$ %v");
-    switch (env().debug) {
-      case 0: l.set_level(spdlog::level::warn); break;
-      case 1: l.set_level(spdlog::level::info); break;
-      case 2: l.set_level(spdlog::level::debug); break;
-      default: l.set_level(spdlog::level::trace); break;
-    }
+    l.set_level(level_of(env().debug));
     return l;
   }();
   return instance;
@@ -37,6 +41,8 @@ spdlog::logger& logger() {
 }  // namespace
 
 bool enabled(Level level) noexcept { return logger().should_log(to_spdlog(level)); }
+
+void set_verbosity(int verbosity) noexcept { logger().set_level(level_of(verbosity)); }
 
 void write(Level level, std::string_view text) noexcept {
   try {

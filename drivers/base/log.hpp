@@ -11,6 +11,8 @@ enum class Level { kTrace, kDebug, kInfo, kWarn, kError };
 
 /// Whether a message of this level would be written; cheap, so that callers can skip the formatting.
 bool enabled(Level level) noexcept;
+/// What DEBUG sets, changed at run time: 0 warnings, 1 info, 2 debug, 3 trace. Call before threads are started.
+void set_verbosity(int verbosity) noexcept;
 /// Writes one line. Never throws. Thread: any.
 void write(Level level, std::string_view text) noexcept;
 

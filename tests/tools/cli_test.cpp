@@ -113,6 +113,22 @@ TEST_CASE("the demos run on the mock and are right", "[tools][cli]") {
   CHECK(lines(cli("demo vadd --json --device MOCKPCI+AMD::gfx1102").out)[0]["arch"] == "gfx1102");
 }
 
+TEST_CASE("times are printed when asked for; what is not supported yet is refused, not ignored", "[tools][cli]") {
+  const Result timed = cli("demo mlp --profile");
+  CHECK(timed.code == 0);
+  for (const char* word : {"linear", "softmax", "copy", " us"}) CHECK(timed.out.find(word) != std::string::npos);
+  const Result loud = cli("demo vadd -vv --json");
+  CHECK(loud.err.find("SOC") != std::string::npos);  // boot steps
+  CHECK(lines(loud.out).size() == 1);               // and none of it on stdout
+  for (const char* variable : {"AMD_AQL=1", "PMC=1", "SQTT=1", "GMMU=0"}) {
+    const Result r = cli("demo vadd --json", std::string("DEV=MOCKPCI+AMD ") + variable);
+    CAPTURE(variable, r.out);
+    CHECK(r.code == 1);
+    CHECK(lines(r.out)[0]["error"] == "unsupported");
+  }
+  CHECK(cli("demo vadd", "DEV=MOCKPCI+AMD AM_RESET=perhaps").code == 2);
+}
+
 TEST_CASE("info is one JSON object a device", "[tools][cli]") {
   const Result r = cli("info --json");
   REQUIRE(r.code == 0);
