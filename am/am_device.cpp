@@ -10,8 +10,8 @@
 namespace baregpu::am {
 namespace {
 
-/// Virtual addresses are handed out once for all GPUs of the process, so that a buffer can be mapped at the same address on
-/// each of them.
+/// Virtual addresses are handed out once for all GPUs of the process, so that a buffer can be mapped at the same
+/// address on each of them.
 struct VaSpace {
   std::mutex mutex;
   Tlsf heap{"GPU virtual address space", kVaBase, kVaSize, 4096};
@@ -21,19 +21,26 @@ VaSpace& va_space() {
   return s;
 }
 
-constexpr uint64_t kGuard = 4096;                 // an unmapped page after each allocation: overruns fault
+constexpr uint64_t kGuard = 4096;  // an unmapped page after each allocation: overruns fault
 constexpr uint64_t kLargeVram = 8 * MiB, kLargePage = 2 * MiB;
 
-struct SqError { uint32_t type; const char* code; const char* text; };
+struct SqError {
+  uint32_t type;
+  const char* code;
+  const char* text;
+};
 constexpr SqError kSqErrors[] = {
-    {0, "ecc", "uncorrectable ECC error"}, {1, "illegal_instruction", "illegal instruction"},
-    {2, "memory_violation", "memory violation (misaligned or outside an aperture)"}, {3, "ecc", "ECC error"},
+    {0, "ecc", "uncorrectable ECC error"},
+    {1, "illegal_instruction", "illegal instruction"},
+    {2, "memory_violation", "memory violation (misaligned or outside an aperture)"},
+    {3, "ecc", "ECC error"},
 };
 
 }  // namespace
 
 Memory* AmDevice::allocate(uint64_t size, MemoryKind kind, bool cpu_access, std::string label) {
-  if (size == 0 || size > kVaSize / 2) throw Error({.device = name(), .what = fmt::format("cannot allocate {} bytes", size), .source = {}, .hint = {}});
+  if (size == 0 || size > kVaSize / 2)
+    throw Error({.device = name(), .what = fmt::format("cannot allocate {} bytes", size), .source = {}, .hint = {}});
   if (kind != MemoryKind::kHost && cpu_access && !c_.vram->large_bar()) kind = MemoryKind::kHost;
   auto m = std::make_unique<Memory>();
   m->size = align_up(size, kind != MemoryKind::kHost && size >= kLargeVram ? kLargePage : 4096);
@@ -117,33 +124,39 @@ FaultReport AmDevice::collect_faults() {
   };
   bool lost = false;
   unsigned shown = 0;
-  ih_->drain([&](const IhEntry& e) {
-    using namespace ih;
-    const bool fault_client = e.client == kClientGfx || e.client == kClientVmc;
-    if (fault_client && e.source == kSourceVmFault) {
-      if (shown++ < 4)
-        note("page_fault", fmt::format("{} page fault at {:#x}", e.client == kClientGfx ? "GPU" : "memory hub",
-                                       uint64_t{e.context[0]} << 12 | uint64_t{e.context[1] & 0xf} << 44));
-      return;
-    }
-    if (e.source == kSourceSdmaTrap || e.source == kSourceCpEop) return;
-    if (e.source == kSourceSq) {
-      // gfx11: encoding 7:6 of context 1; 2 = error with its type in context 0, 24:21.
-      if (Bits<7, 6>::get(e.context[1]) != 2) return;
-      const uint32_t type = Bits<24, 21>::get(e.context[0]);
-      const char *code = "shader_error", *text = "unknown shader error";
-      for (const SqError& s : kSqErrors)
-        if (s.type == type) code = s.code, text = s.text;
-      if (shown++ < 4) note(code, fmt::format("shader: {} (WGP {}, SIMD {}, wave {})", text, Bits<5, 2>::get(e.context[1]),
-                                              Bits<1, 0>::get(e.context[1]), Bits<31, 27>::get(e.context[0])));
-      return;
-    }
-    if (e.source == kSourceCpBadOpcode) return note("bad_packet", "command processor: unknown packet");
-    if (e.source == kSourceCpReserved) return note("bad_packet", "command processor: reserved bits set in a packet");
-    if (e.source == kSourceCpPrivReg || e.source == kSourceCpPrivInstr) return note("bad_packet", "command processor: privileged access");
-    if (e.source == kSourceSdmaHang) return note("sdma_hang", "copy engine: queue hang");
-    note("interrupt", fmt::format("unexpected interrupt: client {}, source {}, context {:#x} {:#x}", e.client, e.source, e.context[0], e.context[1]));
-  }, &lost);
+  ih_->drain(
+      [&](const IhEntry& e) {
+        using namespace ih;
+        const bool fault_client = e.client == kClientGfx || e.client == kClientVmc;
+        if (fault_client && e.source == kSourceVmFault) {
+          if (shown++ < 4)
+            note("page_fault", fmt::format("{} page fault at {:#x}", e.client == kClientGfx ? "GPU" : "memory hub",
+                                           uint64_t{e.context[0]} << 12 | uint64_t{e.context[1] & 0xf} << 44));
+          return;
+        }
+        if (e.source == kSourceSdmaTrap || e.source == kSourceCpEop) return;
+        if (e.source == kSourceSq) {
+          // gfx11: encoding 7:6 of context 1; 2 = error with its type in context 0, 24:21.
+          if (Bits<7, 6>::get(e.context[1]) != 2) return;
+          const uint32_t type = Bits<24, 21>::get(e.context[0]);
+          const char *code = "shader_error", *text = "unknown shader error";
+          for (const SqError& s : kSqErrors)
+            if (s.type == type) code = s.code, text = s.text;
+          if (shown++ < 4)
+            note(code, fmt::format("shader: {} (WGP {}, SIMD {}, wave {})", text, Bits<5, 2>::get(e.context[1]),
+                                   Bits<1, 0>::get(e.context[1]), Bits<31, 27>::get(e.context[0])));
+          return;
+        }
+        if (e.source == kSourceCpBadOpcode) return note("bad_packet", "command processor: unknown packet");
+        if (e.source == kSourceCpReserved)
+          return note("bad_packet", "command processor: reserved bits set in a packet");
+        if (e.source == kSourceCpPrivReg || e.source == kSourceCpPrivInstr)
+          return note("bad_packet", "command processor: privileged access");
+        if (e.source == kSourceSdmaHang) return note("sdma_hang", "copy engine: queue hang");
+        note("interrupt", fmt::format("unexpected interrupt: client {}, source {}, context {:#x} {:#x}", e.client,
+                                      e.source, e.context[0], e.context[1]));
+      },
+      &lost);
   if (lost) note("interrupt", "interrupt ring overflow: some causes are missing");
   if (gmc_->gc_hub_up()) {
     report.vm = gmc_->gc_fault();
@@ -156,9 +169,11 @@ FaultReport AmDevice::collect_faults() {
         if (report.vm->page >= m->va.value && report.vm->page < m->va.value + m->size)
           where = fmt::format(", in '{}' at {:#x}, {} bytes", m->label, m->va.value, m->size);
         else if (report.vm->page >= m->va.value + m->size)
-          where = fmt::format(", {} bytes past the end of '{}' ({:#x}, {} bytes)", report.vm->page - m->va.value - m->size, m->label, m->va.value, m->size);
+          where = fmt::format(", {} bytes past the end of '{}' ({:#x}, {} bytes)",
+                              report.vm->page - m->va.value - m->size, m->label, m->va.value, m->size);
         else
-          where = fmt::format(", {} bytes before '{}' ({:#x}, {} bytes)", m->va.value - report.vm->page, m->label, m->va.value, m->size);
+          where = fmt::format(", {} bytes before '{}' ({:#x}, {} bytes)", m->va.value - report.vm->page, m->label,
+                              m->va.value, m->size);
       }
       report.text += (report.text.empty() ? "" : "; ") + report.vm->str() + where;
       gmc_->clear_faults();  // otherwise the next fault's address is not latched

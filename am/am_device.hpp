@@ -23,10 +23,11 @@
 namespace baregpu::am {
 
 struct BootOptions {
-  bool force_reset = false;                    ///< mode1 reset and full boot whatever the state (AM_RESET)
-  std::optional<FirmwareFolders> firmware;     ///< default: the device's own folders, AM_FIRMWARE_PATH, /lib/firmware/amdgpu
+  bool force_reset = false;  ///< mode1 reset and full boot whatever the state (AM_RESET)
+  std::optional<FirmwareFolders>
+      firmware;  ///< default: the device's own folders, AM_FIRMWARE_PATH, /lib/firmware/amdgpu
   std::function<void(const std::string&)> progress;  ///< called with each step's name
-  RegisterIo::TraceHook trace;                 ///< sees every register access, until the device is gone
+  RegisterIo::TraceHook trace;                       ///< sees every register access, until the device is gone
 };
 
 enum class BootPath { kCold, kReset, kPartial };
@@ -41,18 +42,19 @@ struct BootReport {
 
 /// What a piece of GPU-visible memory is.
 enum class MemoryKind {
-  kVram,        ///< local memory, cached by the GPU
-  kVramUncached,///< local memory for rings, signals, arguments
-  kHost,        ///< host memory, snooped and uncached by the GPU
+  kVram,          ///< local memory, cached by the GPU
+  kVramUncached,  ///< local memory for rings, signals, arguments
+  kHost,          ///< host memory, snooped and uncached by the GPU
 };
 
 /// A mapped piece of memory; owned by AmDevice, see allocate().
 struct Memory {
   GpuVa va{};
-  uint64_t size = 0;       ///< bytes, multiple of 4 KiB
+  uint64_t size = 0;  ///< bytes, multiple of 4 KiB
   MemoryKind kind = MemoryKind::kVram;
-  Mmio cpu;                ///< empty when the CPU cannot reach it (VRAM beyond the BAR window)
+  Mmio cpu;  ///< empty when the CPU cannot reach it (VRAM beyond the BAR window)
   std::string label;
+
  private:
   friend class AmDevice;
   VramOffset vram_{};
@@ -63,13 +65,13 @@ struct Memory {
 /// What went wrong on the GPU since the last look, first cause first.
 struct FaultReport {
   bool faulted = false;
-  std::string code;      ///< "page_fault", "illegal_instruction", "memory_violation", "bad_packet", "sdma_hang", ...
-  std::string text;      ///< all of it in words
+  std::string code;  ///< "page_fault", "illegal_instruction", "memory_violation", "bad_packet", "sdma_hang", ...
+  std::string text;  ///< all of it in words
   std::optional<VmFault> vm;
 };
 
-/// Owns the PCI function from construction to destruction. A constructor that throws leaves nothing behind but a GPU that
-/// needs a reset (SCRATCH_REG6 stays 1, so the next open resets it). Thread: one at a time.
+/// Owns the PCI function from construction to destruction. A constructor that throws leaves nothing behind but a GPU
+/// that needs a reset (SCRATCH_REG6 stays 1, so the next open resets it). Thread: one at a time.
 class AmDevice {
  public:
   AmDevice(std::unique_ptr<PciDevice> pci, BootOptions options);
@@ -88,8 +90,8 @@ class AmDevice {
   const RegisterBlock& gc() const { return *c_.gc; }
   const RegisterBlock& nbio() const { return *c_.nbio; }
 
-  /// Allocates, maps and makes visible to the GPU. VRAM is not cleared. A `cpu_access` request for VRAM that BAR0 does not
-  /// reach gives host memory instead. @throws OutOfMemoryError.
+  /// Allocates, maps and makes visible to the GPU. VRAM is not cleared. A `cpu_access` request for VRAM that BAR0 does
+  /// not reach gives host memory instead. @throws OutOfMemoryError.
   Memory* allocate(uint64_t size, MemoryKind kind, bool cpu_access, std::string label);
   /// Unmaps, invalidates TLBs, gives the memory back. No queue may still use it.
   void free(Memory* memory) noexcept;
@@ -109,10 +111,11 @@ class AmDevice {
   /// Queue, MEC reset after a fault; queues must be set up again. @throws Error if the MEC does not come back.
   void recover();
   bool in_error() const { return error_state_; }
-  /// A queue stopped making progress without a fault report: shutdown then does not wait for it, and the next open resets.
+  /// A queue stopped making progress without a fault report: shutdown then does not wait for it, and the next open
+  /// resets.
   void note_hang() { error_state_ = true; }
-  /// Stops queues and engines and leaves the GPU as the next open wants it. Memory may be freed after it, nothing else done.
-  /// The destructor calls it. Each wait in it is bounded.
+  /// Stops queues and engines and leaves the GPU as the next open wants it. Memory may be freed after it, nothing else
+  /// done. The destructor calls it. Each wait in it is bounded.
   void shutdown() noexcept;
 
  private:

@@ -11,10 +11,10 @@ namespace baregpu::am {
 namespace {
 
 // Fixed places that must work before discovery has been read (dwords).
-constexpr uint32_t kRccConfigMemsize = 0xde3;         // NBIO seg2 0xd20 + 0xc3: VRAM size in MiB
-constexpr uint32_t kMp0C2pmsg33 = 0x16061;            // bit 31: the VBIOS has finished (Linux amdgpu_discovery.c)
-constexpr uint32_t kRccIovFuncIdentifier = 0xde5;     // bit 0: SR-IOV virtual function
-constexpr uint64_t kTopReserved = 64 * MiB;           // PSP and discovery at the top of VRAM
+constexpr uint32_t kRccConfigMemsize = 0xde3;      // NBIO seg2 0xd20 + 0xc3: VRAM size in MiB
+constexpr uint32_t kMp0C2pmsg33 = 0x16061;         // bit 31: the VBIOS has finished (Linux amdgpu_discovery.c)
+constexpr uint32_t kRccIovFuncIdentifier = 0xde5;  // bit 0: SR-IOV virtual function
+constexpr uint64_t kTopReserved = 64 * MiB;        // PSP and discovery at the top of VRAM
 constexpr Milliseconds kVbiosTimeout{1000}, kResetTimeout{5000};
 
 }  // namespace
@@ -32,8 +32,10 @@ void AmDevice::step(const std::string& name) {
   if (!report_.accesses_by_step.empty()) report_.accesses_by_step.back().second = c_.io.accesses() - step_start_;
   step_start_ = c_.io.accesses();
   report_.accesses_by_step.emplace_back(name, 0);
-  if (env().am_debug >= 1) log::message(log::Level::kWarn, "{}: {}", pci_->name(), name);
-  else log::debug("{}: {}", pci_->name(), name);
+  if (env().am_debug >= 1)
+    log::message(log::Level::kWarn, "{}: {}", pci_->name(), name);
+  else
+    log::debug("{}: {}", pci_->name(), name);
   if (progress_) progress_(name);
 }
 
@@ -45,7 +47,8 @@ AmDevice::AmDevice(std::unique_ptr<PciDevice> pci, BootOptions options)
       doorbells_(pci_->map_bar(2, BarCaching::kUncached)),
       c_(*pci_, registers_.mmio()),
       progress_(options.progress) {
-  if (options.trace) c_.io.set_trace(options.trace);
+  if (options.trace)
+    c_.io.set_trace(options.trace);
   else if (env().am_debug >= 2)
     c_.io.set_trace([this](char rw, const char* name, uint32_t dword, uint32_t value) {
       log::message(log::Level::kWarn, "{}: {} {} {:#x} = {:#x}", pci_->name(), rw, name, dword, value);
@@ -68,8 +71,9 @@ AmDevice::AmDevice(std::unique_ptr<PciDevice> pci, BootOptions options)
 }
 
 void AmDevice::wait_vbios() {
-  poll_until(c_.io, "MP0_SMN_C2PMSG_33", [&] { return c_.io.read(kMp0C2pmsg33, "MP0_SMN_C2PMSG_33"); }, 0x80000000, 0x80000000, kVbiosTimeout,
-             "VBIOS initialisation");
+  poll_until(
+      c_.io, "MP0_SMN_C2PMSG_33", [&] { return c_.io.read(kMp0C2pmsg33, "MP0_SMN_C2PMSG_33"); }, 0x80000000, 0x80000000,
+      kVbiosTimeout, "VBIOS initialisation");
 }
 
 void AmDevice::read_discovery() {
@@ -77,18 +81,23 @@ void AmDevice::read_discovery() {
   // The one identity of a virtual function that is readable before anything else; all ones on a passed-through PF.
   uint32_t iov = c_.io.probe(kRccIovFuncIdentifier);
   if (iov != 0xffffffff && (iov & 1))
-    throw UnsupportedError({.device = name(), .what = "this is an SR-IOV virtual function; it needs its host driver's help to boot",
-                            .source = fmt::format("RCC_IOV_FUNC_IDENTIFIER = {:#x}", iov), .hint = "use amdgpu in this machine, or pass the physical function through"});
+    throw UnsupportedError({.device = name(),
+                            .what = "this is an SR-IOV virtual function; it needs its host driver's help to boot",
+                            .source = fmt::format("RCC_IOV_FUNC_IDENTIFIER = {:#x}", iov),
+                            .hint = "use amdgpu in this machine, or pass the physical function through"});
   wait_vbios();
   uint32_t mib = c_.io.read(kRccConfigMemsize, "RCC_CONFIG_MEMSIZE");
   if (mib == 0 || mib == 0xffffffff || mib > (1u << 20))
-    throw TransportError({.device = name(), .what = "the GPU does not report its memory size", .source = fmt::format("RCC_CONFIG_MEMSIZE = {:#x}", mib),
+    throw TransportError({.device = name(),
+                          .what = "the GPU does not report its memory size",
+                          .source = fmt::format("RCC_CONFIG_MEMSIZE = {:#x}", mib),
                           .hint = "the VBIOS has not run; power-cycle the card"});
   c_.vram = std::make_unique<Vram>(c_.io, vram_bar_.mmio(), mib * MiB);
   std::vector<std::byte> blob(kDiscoverySize);
   c_.vram->read(VramOffset(c_.vram->size() - kDiscoveryOffsetFromTop), blob);
   c_.discovery = parse_discovery(blob);
-  if (!c_.discovery.gc) throw ParseError({.device = name(), .what = "IP discovery has no GC info table", .source = {}, .hint = {}});
+  if (!c_.discovery.gc)
+    throw ParseError({.device = name(), .what = "IP discovery has no GC info table", .source = {}, .hint = {}});
 }
 
 void AmDevice::make_blocks() {
@@ -116,8 +125,8 @@ void AmDevice::make_blocks() {
 BootPath AmDevice::choose_path(const BootOptions& options) {
   const bool alive = psp_->sos_alive();
   if (!alive) return BootPath::kCold;
-  if (!options.force_reset && !env().am_reset && c_.gc->read<SCRATCH_REG7>() == kBootLayoutVersion && c_.gc->read<SCRATCH_REG6>() == 0 &&
-      c_.gc->read<GCVM_L2_PROTECTION_FAULT_STATUS>() == 0)
+  if (!options.force_reset && !env().am_reset && c_.gc->read<SCRATCH_REG7>() == kBootLayoutVersion &&
+      c_.gc->read<SCRATCH_REG6>() == 0 && c_.gc->read<GCVM_L2_PROTECTION_FAULT_STATUS>() == 0)
     return BootPath::kPartial;
   return BootPath::kReset;
 }
@@ -125,8 +134,8 @@ BootPath AmDevice::choose_path(const BootOptions& options) {
 void AmDevice::mode1_reset() {
   step("mode1 reset");
   if (!smu_->alive()) {
-    // Somebody stopped between the secure OS and the SMU's firmware: nobody can reset the card, and nothing that a reset
-    // would undo has been set up yet. The boot goes on from the living secure OS.
+    // Somebody stopped between the secure OS and the SMU's firmware: nobody can reset the card, and nothing that a
+    // reset would undo has been set up yet. The boot goes on from the living secure OS.
     log::warn("{}: the SMU does not answer; booting without a reset", name());
     return;
   }
@@ -138,7 +147,8 @@ void AmDevice::mode1_reset() {
   const ResetMailbox other = row.mode1_mailbox == ResetMailbox::kDebug ? ResetMailbox::kNormal : ResetMailbox::kDebug;
   const uint32_t other_message = other == ResetMailbox::kNormal ? uint32_t(SmuMessage::kMode1Reset) : 2;
   for (bool second : {false, true}) {
-    smu_->request_mode1(second ? other : row.mode1_mailbox, second ? other_message : row.mode1_message, second ? 0 : row.mode1_argument);
+    smu_->request_mode1(second ? other : row.mode1_mailbox, second ? other_message : row.mode1_message,
+                        second ? 0 : row.mode1_argument);
     std::this_thread::sleep_for(Milliseconds(row.mode1_wait_ms));
     auto deadline = std::chrono::steady_clock::now() + kResetTimeout;
     while (pci_->config_read(0, 4) != config[0] && std::chrono::steady_clock::now() < deadline)
@@ -151,10 +161,13 @@ void AmDevice::mode1_reset() {
       std::this_thread::sleep_for(Milliseconds(10));
     wait_vbios();
     if (!psp_->sos_alive()) return;
-    log::warn("{}: mode1 reset request had no effect, trying the {} mailbox", name(), other == ResetMailbox::kDebug ? "debug" : "normal");
+    log::warn("{}: mode1 reset request had no effect, trying the {} mailbox", name(),
+              other == ResetMailbox::kDebug ? "debug" : "normal");
   }
-  throw TimeoutError({.device = name(), .what = "mode1 reset had no effect: the PSP's secure OS is still alive",
-                      .source = fmt::format("MP0_SMN_C2PMSG_81 = {:#x}", c_.mp0->read<MP0_SMN_C2PMSG_81>()), .hint = "power-cycle the machine"});
+  throw TimeoutError({.device = name(),
+                      .what = "mode1 reset had no effect: the PSP's secure OS is still alive",
+                      .source = fmt::format("MP0_SMN_C2PMSG_81 = {:#x}", c_.mp0->read<MP0_SMN_C2PMSG_81>()),
+                      .hint = "power-cycle the machine"});
 }
 
 void AmDevice::boot(const BootOptions& options) {
@@ -164,8 +177,9 @@ void AmDevice::boot(const BootOptions& options) {
   report_.path = choose_path(options);
   const bool partial = report_.path == BootPath::kPartial;
   // All files are found and cut before the card is touched: a missing one must leave it as it was.
-  FirmwareSet firmware = load_firmware(options.firmware ? *options.firmware : FirmwareFolders(pci_->firmware_folders()), c_.mp0->version(),
-                                       c_.mp1->version(), c_.discovery.require(HwIp::Sdma0).version, c_.gc->version());
+  FirmwareSet firmware =
+      load_firmware(options.firmware ? *options.firmware : FirmwareFolders(pci_->firmware_folders()), c_.mp0->version(),
+                    c_.mp1->version(), c_.discovery.require(HwIp::Sdma0).version, c_.gc->version());
   mec_start_ = firmware.mec_start;
   if (report_.path == BootPath::kReset) mode1_reset();
 
@@ -182,19 +196,23 @@ void AmDevice::boot(const BootOptions& options) {
   const uint64_t tables = c_.vram->large_bar() ? 0 : align_up(vram / 512, MiB);
   const uint64_t heap = BootMemory::kSize + tables;
   if (vram < heap + kTopReserved + MiB || c_.vram->window() < heap)
-    throw UnsupportedError({.device = name(), .what = fmt::format("BAR0 of {} MiB is too small: page tables need the first {} MiB of VRAM",
-                                                                  c_.vram->window() / MiB, heap / MiB),
-                            .source = fmt::format("VRAM has {} MiB", vram / MiB), .hint = "enable Resizable BAR / Above 4G decoding in the firmware setup"});
+    throw UnsupportedError(
+        {.device = name(),
+         .what = fmt::format("BAR0 of {} MiB is too small: page tables need the first {} MiB of VRAM",
+                             c_.vram->window() / MiB, heap / MiB),
+         .source = fmt::format("VRAM has {} MiB", vram / MiB),
+         .hint = "enable Resizable BAR / Above 4G decoding in the firmware setup"});
   vram_heap_ = std::make_unique<Tlsf>("VRAM of " + name(), heap, vram - kTopReserved - heap, 4096);
   if (tables) table_pool_ = std::make_unique<Tlsf>("page-table memory of " + name(), BootMemory::kSize, tables, 4096);
   Tlsf& pool = tables ? *table_pool_ : *vram_heap_;
-  tables_ = std::make_unique<PageTables>(*c_.vram, page_table_format(c_.gc->version()), root, GpuVa(kVaBase), gmc_->paddr_base(),
-                                         PageTables::TableMemory{[&pool] { return VramOffset(pool.allocate(4096, 4096)); },
-                                                                 [&pool](VramOffset p) { pool.free(p.value); }});
+  tables_ = std::make_unique<PageTables>(
+      *c_.vram, page_table_format(c_.gc->version()), root, GpuVa(kVaBase), gmc_->paddr_base(),
+      PageTables::TableMemory{[&pool] { return VramOffset(pool.allocate(4096, 4096)); },
+                              [&pool](VramOffset p) { pool.free(p.value); }});
 
   pci_->set_bus_master(true);
-  // A session is running; stays 1 if this one dies. GC registers lose writes before RLC autoload, and a card in that state
-  // has a foreign SCRATCH_REG7, which leads to the full reset as well.
+  // A session is running; stays 1 if this one dies. GC registers lose writes before RLC autoload, and a card in that
+  // state has a foreign SCRATCH_REG7, which leads to the full reset as well.
   if (partial) c_.gc->write_raw<SCRATCH_REG6>(1);
   step("SOC");
   soc_->init_hw();
@@ -247,8 +265,6 @@ void AmDevice::shutdown() noexcept {
   attempt("bus master", [&] { pci_->set_bus_master(false); });
 }
 
-AmDevice::~AmDevice() {
-  shutdown();
-}
+AmDevice::~AmDevice() { shutdown(); }
 
 }  // namespace baregpu::am

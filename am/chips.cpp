@@ -19,8 +19,8 @@ constexpr PspRow kPsp[] = {
     {{13, 0, 10}, true, false, true},
 };
 
-// DEBUGSMC Mode1Reset = 2. Linux uses the normal mailbox (0x2f) on 13.0.0 where a working user-space driver uses the debug
-// one on all three; the debug mailbox is taken first and the other tried when the card does not come back cold.
+// DEBUGSMC Mode1Reset = 2. Linux uses the normal mailbox (0x2f) on 13.0.0 where a working user-space driver uses the
+// debug one on all three; the debug mailbox is taken first and the other tried when the card does not come back cold.
 constexpr SmuRow kSmu[] = {
     {{13, 0, 0}, ResetMailbox::kDebug, 2, 0, 500},
     {{13, 0, 7}, ResetMailbox::kDebug, 2, 0, 500},
@@ -33,7 +33,9 @@ const Row& find_row(std::span<const Row> rows, IpVersion Row::*key, IpVersion ve
     if (r.*key == version) return r;
   std::string known;
   for (const Row& r : rows) known += (known.empty() ? "" : ", ") + (r.*key).str();
-  throw UnsupportedError({.device = {}, .what = fmt::format("{} {} is not supported", ip, version.str()), .source = {},
+  throw UnsupportedError({.device = {},
+                          .what = fmt::format("{} {} is not supported", ip, version.str()),
+                          .source = {},
                           .hint = fmt::format("supported: {}", known)});
 }
 

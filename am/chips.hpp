@@ -9,16 +9,16 @@ namespace baregpu::am {
 /// One row a GC version.
 struct GcRow {
   IpVersion gc;
-  const char* chip;   ///< "Navi31"
-  const char* arch;   ///< LLVM target: the third version digit and the ISA's do not match (Linux kfd_device.c)
+  const char* chip;  ///< "Navi31"
+  const char* arch;  ///< LLVM target: the third version digit and the ISA's do not match (Linux kfd_device.c)
 };
 
 /// One row an MP0 (PSP) version.
 struct PspRow {
   IpVersion mp0;
-  bool spl_sends_kdb;     ///< the SPL step sends the key database again (Linux psp_v13_0.c)
-  bool boot_time_tmr;     ///< the boot loader has set up the trusted memory region
-  bool autoload;          ///< RLC autoload after all firmware is in
+  bool spl_sends_kdb;  ///< the SPL step sends the key database again (Linux psp_v13_0.c)
+  bool boot_time_tmr;  ///< the boot loader has set up the trusted memory region
+  bool autoload;       ///< RLC autoload after all firmware is in
 };
 
 /// How mode1 reset is asked for, one row an MP1 (SMU) version.

@@ -21,7 +21,9 @@ uint16_t byte_sum(std::span<const std::byte> bytes) {
                          [](uint16_t s, std::byte b) { return uint16_t(s + std::to_integer<uint16_t>(b)); });
 }
 
-struct TableInfo { uint16_t offset, checksum, size, padding; };
+struct TableInfo {
+  uint16_t offset, checksum, size, padding;
+};
 
 TableInfo table_info(const ByteReader& r, Table t) { return r.at<TableInfo>(12 + 8 * t); }
 
@@ -51,7 +53,8 @@ void parse_ips(const ByteReader& r, const TableInfo& table, Discovery& out) {
       ip.die = uint8_t(d);
       ip.version = {r.at<uint8_t>(pos + 4), r.at<uint8_t>(pos + 5), r.at<uint8_t>(pos + 6)};
       if (ip.hw_id == kVcnHwId) ip.version.revision &= 0x3f;  // bits 7:6 are capability flags there
-      if (bases > kMaxBases) r.fail(fmt::format("die {} entry {} (hw_id {}): num_base_address {}", d, i, ip.hw_id, bases));
+      if (bases > kMaxBases)
+        r.fail(fmt::format("die {} entry {} (hw_id {}): num_base_address {}", d, i, ip.hw_id, bases));
       pos += 8;
       for (unsigned b = 0; b < bases; ++b, pos += wide ? 8 : 4) {
         uint64_t v = wide ? r.at<uint64_t>(pos) & 0x3fffffff : r.at<uint32_t>(pos);
@@ -92,7 +95,8 @@ void parse_gc(const ByteReader& r, const TableInfo& table, Discovery& out) {
     default: r.fail(fmt::format("GC info table version {} is not known (1, 2)", major));
   }
   if (g.num_se == 0 || g.num_se > 64 || g.sa_per_se == 0 || g.sa_per_se > 16 || g.cu_per_sa == 0 || g.cu_per_sa > 64)
-    r.fail(fmt::format("GC info: {} shader engines x {} arrays x {} CUs is not plausible", g.num_se, g.sa_per_se, g.cu_per_sa));
+    r.fail(fmt::format("GC info: {} shader engines x {} arrays x {} CUs is not plausible", g.num_se, g.sa_per_se,
+                       g.cu_per_sa));
   out.gc = g;
 }
 
@@ -120,7 +124,8 @@ const IpInstance* Discovery::find(HwIp ip, unsigned instance) const {
 
 const IpInstance& Discovery::require(HwIp ip) const {
   if (const IpInstance* i = find(ip)) return *i;
-  throw ParseError({.device = {}, .what = fmt::format("IP discovery lists no {} block", ip_name(ip)), .source = {}, .hint = {}});
+  throw ParseError(
+      {.device = {}, .what = fmt::format("IP discovery lists no {} block", ip_name(ip)), .source = {}, .hint = {}});
 }
 
 Discovery parse_discovery(std::span<const std::byte> blob) {

@@ -49,15 +49,21 @@ void parse_sos(std::span<const std::byte> file, const std::string& name, Firmwar
   ByteReader r(file, "firmware file " + name);
   Header h = header(r);
   uint64_t descriptors;
-  if (h.header_major == 2 && h.header_minor == 0) descriptors = 36;
-  else if (h.header_major == 2 && h.header_minor == 1) descriptors = 40;
-  else unknown_version(r, h, "2.0, 2.1");
+  if (h.header_major == 2 && h.header_minor == 0)
+    descriptors = 36;
+  else if (h.header_major == 2 && h.header_minor == 1)
+    descriptors = 40;
+  else
+    unknown_version(r, h, "2.0, 2.1");
   const uint32_t count = r.at<uint32_t>(32);
   if (count == 0 || count > 64) r.fail(fmt::format("psp_fw_bin_count is {}", count));
-  struct Desc { uint32_t type, version, offset, size; };
+  struct Desc {
+    uint32_t type, version, offset, size;
+  };
   for (uint32_t i = 0; i < count; ++i) {
     Desc d = r.at<Desc>(descriptors + i * sizeof(Desc));
-    auto bytes = piece(r, uint64_t{h.ucode_offset} + d.offset, d.size, fmt::format("piece {} (type {})", i, d.type).c_str());
+    auto bytes =
+        piece(r, uint64_t{h.ucode_offset} + d.offset, d.size, fmt::format("piece {} (type {})", i, d.type).c_str());
     out.sos.emplace(SosPiece(d.type), bytes);
   }
 }
@@ -131,7 +137,7 @@ void parse_rlc(std::span<const std::byte> file, const std::string& name, Firmwar
 }
 
 std::vector<std::string> firmware_names(IpVersion mp0, IpVersion mp1, IpVersion sdma, IpVersion gc) {
-  return {version_name("psp", mp0, "_sos"), version_name("smu", mp1, ""),  version_name("sdma", sdma, ""),
+  return {version_name("psp", mp0, "_sos"), version_name("smu", mp1, ""),   version_name("sdma", sdma, ""),
           version_name("gc", gc, "_mec"),   version_name("gc", gc, "_imu"), version_name("gc", gc, "_rlc")};
 }
 

@@ -19,7 +19,8 @@ constexpr uint64_t kMaxFile = 64 * MiB;  // the largest published file is 4 MiB
 constexpr const char* kSuffixes[] = {"", ".xz", ".zst"};
 
 [[noreturn]] void bad(const std::string& name, const std::string& problem) {
-  throw ParseError({.device = {}, .what = "firmware file " + name + ": " + problem, .source = {}, .hint = "install it again"});
+  throw ParseError(
+      {.device = {}, .what = "firmware file " + name + ": " + problem, .source = {}, .hint = "install it again"});
 }
 
 std::vector<std::byte> unpack_xz(const std::vector<std::byte>& in, const std::string& name) {
@@ -64,7 +65,9 @@ std::vector<std::byte> unpack_zst(const std::vector<std::byte>& in, const std::s
 
 std::vector<std::byte> unpack_firmware(std::vector<std::byte> bytes, const std::string& name) {
   static constexpr uint8_t kXz[] = {0xfd, '7', 'z', 'X', 'Z', 0}, kZstd[] = {0x28, 0xb5, 0x2f, 0xfd};
-  auto starts = [&](const auto& magic) { return bytes.size() >= sizeof magic && std::memcmp(bytes.data(), magic, sizeof magic) == 0; };
+  auto starts = [&](const auto& magic) {
+    return bytes.size() >= sizeof magic && std::memcmp(bytes.data(), magic, sizeof magic) == 0;
+  };
   if (starts(kXz)) return unpack_xz(bytes, name);
   if (starts(kZstd)) return unpack_zst(bytes, name);
   return bytes;
@@ -96,12 +99,19 @@ std::vector<std::byte> FirmwareFolders::load(const std::string& name) const {
   if (path.empty()) {
     std::string searched;
     for (const std::string& f : folders_) searched += (searched.empty() ? "" : ", ") + f;
-    throw Error({.device = {}, .what = "firmware file " + name + " (or .xz, .zst) not found", .source = "searched " + searched,
-                 .hint = "install firmware-amd-graphics (Debian non-free-firmware) or put linux-firmware's amdgpu/ files into a "
-                         "folder named by AM_FIRMWARE_PATH"}, "firmware_missing");
+    throw Error(
+        {.device = {},
+         .what = "firmware file " + name + " (or .xz, .zst) not found",
+         .source = "searched " + searched,
+         .hint =
+             "install firmware-amd-graphics (Debian non-free-firmware) or put linux-firmware's amdgpu/ files into a "
+             "folder named by AM_FIRMWARE_PATH"},
+        "firmware_missing");
   }
   std::ifstream in(path, std::ios::binary | std::ios::ate);
-  if (!in) throw Error({.device = {}, .what = "cannot open firmware file " + path, .source = std::strerror(errno), .hint = {}});
+  if (!in)
+    throw Error(
+        {.device = {}, .what = "cannot open firmware file " + path, .source = std::strerror(errno), .hint = {}});
   auto size = uint64_t(in.tellg());
   if (size > kMaxFile) bad(path, "larger than 64 MiB");
   std::vector<std::byte> bytes(static_cast<size_t>(size));

@@ -13,7 +13,8 @@ namespace {
 constexpr Milliseconds kAutoloadTimeout{10000}, kDequeueTimeout{10000}, kMecSettle{50};
 constexpr unsigned kVmids = 16, kMec1 = 1, kQueues = 2;
 constexpr uint32_t kMqdHeader = 0xC0310800;
-// LDS and scratch apertures: value << 48 (Linux gfx_v11_0.c, DEFAULT_SH_MEM_BASES uses other numbers; any free 2^48 works).
+// LDS and scratch apertures: value << 48 (Linux gfx_v11_0.c, DEFAULT_SH_MEM_BASES uses other numbers; any free 2^48
+// works).
 constexpr uint32_t kSharedBase = 1, kPrivateBase = 2;
 constexpr uint32_t kAlignmentUnaligned = 3, kInstPrefetch = 3;
 constexpr uint32_t kHqStatus0 = 0x20004000;  // bit 14: the CP writes the dispatch pointer
@@ -21,7 +22,8 @@ constexpr uint64_t kMaxEop = 8 * KiB;        // EOP_SIZE is at most 0xA: 2^(0xA+
 
 const MqdLayout& mqd_layout(IpVersion gc) {
   if (gc.major == 11) return kMqdV11Compute;
-  throw UnsupportedError({.device = {}, .what = fmt::format("no compute MQD layout for GC {}", gc.str()), .source = {}, .hint = {}});
+  throw UnsupportedError(
+      {.device = {}, .what = fmt::format("no compute MQD layout for GC {}", gc.str()), .source = {}, .hint = {}});
 }
 
 }  // namespace
@@ -30,7 +32,8 @@ Gfx::Gfx(AmContext& c, Gmc& gmc, Soc& soc) : c_(c), gmc_(gmc), soc_(soc), layout
 
 // Banked registers (HQD, MQD, SH_MEM, program counters) belong to what is selected here; back to 0 after use.
 void Gfx::select(unsigned me, unsigned pipe, unsigned queue, unsigned vmid) const {
-  c_.gc->write(GRBM_GFX_CNTL::PIPEID{pipe}, GRBM_GFX_CNTL::MEID{me}, GRBM_GFX_CNTL::VMID{vmid}, GRBM_GFX_CNTL::QUEUEID{queue});
+  c_.gc->write(GRBM_GFX_CNTL::PIPEID{pipe}, GRBM_GFX_CNTL::MEID{me}, GRBM_GFX_CNTL::VMID{vmid},
+               GRBM_GFX_CNTL::QUEUEID{queue});
 }
 
 void Gfx::wait_autoload() const {
@@ -50,7 +53,8 @@ void Gfx::config_mec(uint64_t mec_start) const {
 }
 
 void Gfx::enable_mec() const {
-  c_.gc->update(CP_MEC_RS64_CNTL::MEC_PIPE0_RESET{0}, CP_MEC_RS64_CNTL::MEC_PIPE0_ACTIVE{1}, CP_MEC_RS64_CNTL::MEC_HALT{0});
+  c_.gc->update(CP_MEC_RS64_CNTL::MEC_PIPE0_RESET{0}, CP_MEC_RS64_CNTL::MEC_PIPE0_ACTIVE{1},
+                CP_MEC_RS64_CNTL::MEC_HALT{0});
   std::this_thread::sleep_for(kMecSettle);
 }
 
@@ -87,8 +91,11 @@ void Gfx::setup_compute_queue(const ComputeQueueSetup& q) {
   const RegisterBlock& r = *c_.gc;
   if (!is_pow2(q.ring_size) || q.ring_size < 4096 || !is_aligned(q.ring.value, 256) || !is_aligned(q.eop.value, 256) ||
       !is_pow2(q.eop_size) || q.eop_size > kMaxEop || q.eop_size < 256 || !is_aligned(q.rptr.value | q.wptr.value, 8))
-    throw Error({.device = c_.name(), .what = fmt::format("bad compute queue: ring {:#x} ({} bytes), EOP {:#x} ({} bytes)", q.ring.value,
-                                                          q.ring_size, q.eop.value, q.eop_size), .source = {}, .hint = {}});
+    throw Error({.device = c_.name(),
+                 .what = fmt::format("bad compute queue: ring {:#x} ({} bytes), EOP {:#x} ({} bytes)", q.ring.value,
+                                     q.ring_size, q.eop.value, q.eop_size),
+                 .source = {},
+                 .hint = {}});
   std::array<uint32_t, kMqdDwords> mqd{};
   auto put64 = [&](unsigned at, uint64_t v) {
     mqd[at] = lo32(v);
@@ -97,16 +104,19 @@ void Gfx::setup_compute_queue(const ComputeQueueSetup& q) {
   mqd[layout_.header] = kMqdHeader;
   for (unsigned at : layout_.static_thread_mgmt) mqd[at] = 0xffffffff;  // all CUs
   put64(layout_.mqd_base_lo, gmc_.mc(mqd_).value);
-  mqd[layout_.persistent_state] = r.value_of(CP_HQD_PERSISTENT_STATE::PRELOAD_REQ{1}, CP_HQD_PERSISTENT_STATE::PRELOAD_SIZE{0x55});
+  mqd[layout_.persistent_state] =
+      r.value_of(CP_HQD_PERSISTENT_STATE::PRELOAD_REQ{1}, CP_HQD_PERSISTENT_STATE::PRELOAD_SIZE{0x55});
   mqd[layout_.pipe_priority] = 2;
   mqd[layout_.queue_priority] = 0xf;
-  mqd[layout_.quantum] = r.value_of(CP_HQD_QUANTUM::QUANTUM_EN{1}, CP_HQD_QUANTUM::QUANTUM_SCALE{1}, CP_HQD_QUANTUM::QUANTUM_DURATION{1});
+  mqd[layout_.quantum] =
+      r.value_of(CP_HQD_QUANTUM::QUANTUM_EN{1}, CP_HQD_QUANTUM::QUANTUM_SCALE{1}, CP_HQD_QUANTUM::QUANTUM_DURATION{1});
   put64(layout_.pq_base_lo, q.ring.value >> 8);
   put64(layout_.rptr_report_lo, q.rptr.value);
   put64(layout_.wptr_poll_lo, q.wptr.value);
-  mqd[layout_.doorbell_control] = r.value_of(CP_HQD_PQ_DOORBELL_CONTROL::DOORBELL_OFFSET{q.doorbell * 2}, CP_HQD_PQ_DOORBELL_CONTROL::DOORBELL_EN{1});
-  mqd[layout_.pq_control] = r.value_of(CP_HQD_PQ_CONTROL::QUEUE_SIZE{log2_floor(q.ring_size / 4) - 1}, CP_HQD_PQ_CONTROL::RPTR_BLOCK_SIZE{5},
-                                       CP_HQD_PQ_CONTROL::UNORD_DISPATCH{0});
+  mqd[layout_.doorbell_control] = r.value_of(CP_HQD_PQ_DOORBELL_CONTROL::DOORBELL_OFFSET{q.doorbell * 2},
+                                             CP_HQD_PQ_DOORBELL_CONTROL::DOORBELL_EN{1});
+  mqd[layout_.pq_control] = r.value_of(CP_HQD_PQ_CONTROL::QUEUE_SIZE{log2_floor(q.ring_size / 4) - 1},
+                                       CP_HQD_PQ_CONTROL::RPTR_BLOCK_SIZE{5}, CP_HQD_PQ_CONTROL::UNORD_DISPATCH{0});
   mqd[layout_.ib_control] = r.value_of(CP_HQD_IB_CONTROL::MIN_IB_AVAIL_SIZE{3});
   mqd[layout_.hq_status0] = kHqStatus0;
   mqd[layout_.mqd_control] = r.value_of(CP_MQD_CONTROL::PRIV_STATE{1});
@@ -117,7 +127,8 @@ void Gfx::setup_compute_queue(const ComputeQueueSetup& q) {
   select(kMec1, 0, 0, 0);
   if (r.read_field<CP_HQD_ACTIVE::ACTIVE>()) {
     deselect();
-    throw Error({.device = c_.name(), .what = "the compute queue slot is in use", .source = "CP_HQD_ACTIVE = 1", .hint = {}});
+    throw Error(
+        {.device = c_.name(), .what = "the compute queue slot is in use", .source = "CP_HQD_ACTIVE = 1", .hint = {}});
   }
   for (unsigned i = 0; i < layout_.hqd_count; ++i)
     if (layout_.first_hqd + i != layout_.hqd_active) r.write_raw<CP_MQD_BASE_ADDR>(mqd[layout_.first_hqd + i], i);
@@ -164,12 +175,14 @@ void Gfx::enable_clock_gating() const {
   r.update(RLC_CGCG_CGLS_CTRL::CGCG_GFX_IDLE_THRESHOLD{0x36}, RLC_CGCG_CGLS_CTRL::CGCG_EN{1},
            RLC_CGCG_CGLS_CTRL::CGLS_REP_COMPANSAT_DELAY{0xf}, RLC_CGCG_CGLS_CTRL::CGLS_EN{1});
   r.update(CP_RB_WPTR_POLL_CNTL::POLL_FREQUENCY{0x100}, CP_RB_WPTR_POLL_CNTL::IDLE_POLL_COUNT{0x90});
-  r.update(CP_INT_CNTL::CNTX_BUSY_INT_ENABLE{1}, CP_INT_CNTL::CNTX_EMPTY_INT_ENABLE{1}, CP_INT_CNTL::CMP_BUSY_INT_ENABLE{1});
+  r.update(CP_INT_CNTL::CNTX_BUSY_INT_ENABLE{1}, CP_INT_CNTL::CNTX_EMPTY_INT_ENABLE{1},
+           CP_INT_CNTL::CMP_BUSY_INT_ENABLE{1});
   r.update(SDMA0_RLC_CGCG_CTRL::CGCG_INT_ENABLE{1});
   r.update(SDMA1_RLC_CGCG_CTRL::CGCG_INT_ENABLE{1});
   using O = RLC_CGTT_MGCG_OVERRIDE;
-  r.update(O::PERFMON_CLOCK_STATE{1}, O::GFXIP_REPEATER_FGCG_OVERRIDE{0}, O::GFXIP_FGCG_OVERRIDE{0}, O::GRBM_CGTT_SCLK_OVERRIDE{0},
-           O::RLC_CGTT_SCLK_OVERRIDE{0}, O::GFXIP_MGCG_OVERRIDE{0}, O::GFXIP_CGLS_OVERRIDE{0}, O::GFXIP_CGCG_OVERRIDE{0});
+  r.update(O::PERFMON_CLOCK_STATE{1}, O::GFXIP_REPEATER_FGCG_OVERRIDE{0}, O::GFXIP_FGCG_OVERRIDE{0},
+           O::GRBM_CGTT_SCLK_OVERRIDE{0}, O::RLC_CGTT_SCLK_OVERRIDE{0}, O::GFXIP_MGCG_OVERRIDE{0},
+           O::GFXIP_CGLS_OVERRIDE{0}, O::GFXIP_CGCG_OVERRIDE{0});
   r.write(RLC_SAFE_MODE::CMD{1}, RLC_SAFE_MODE::MESSAGE{0});
 }
 

@@ -12,11 +12,11 @@ constexpr unsigned kDoorbellMecRing0 = 3, kDoorbellSdma0 = 0x100;
 
 /// A PM4 compute queue as the hardware is told about it.
 struct ComputeQueueSetup {
-  GpuVa ring{};        ///< 256-byte aligned
-  uint64_t ring_size = 0;  ///< bytes, power of two
-  GpuVa rptr{}, wptr{};    ///< 8 bytes each, uncached
-  GpuVa eop{};             ///< end-of-pipe buffer, 256-byte aligned; RELEASE_MEM needs it
-  uint64_t eop_size = 0;   ///< power of two, at most 8 KiB
+  GpuVa ring{};                           ///< 256-byte aligned
+  uint64_t ring_size = 0;                 ///< bytes, power of two
+  GpuVa rptr{}, wptr{};                   ///< 8 bytes each, uncached
+  GpuVa eop{};                            ///< end-of-pipe buffer, 256-byte aligned; RELEASE_MEM needs it
+  uint64_t eop_size = 0;                  ///< power of two, at most 8 KiB
   unsigned doorbell = kDoorbellMecRing0;  ///< index of a 64-bit doorbell
 };
 

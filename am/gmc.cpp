@@ -2,51 +2,52 @@
 
 #include <fmt/format.h>
 
-// Sequence: Linux gfxhub_v3_0.c / mmhub_v3_0.c (init_system_aperture_regs .. program_invalidation, flush in gmc_v11_0.c).
+// Sequence: Linux gfxhub_v3_0.c / mmhub_v3_0.c (init_system_aperture_regs .. program_invalidation, flush in
+// gmc_v11_0.c).
 namespace baregpu::am {
 namespace {
 
 // The two hubs have the same registers under different names and places.
-#define BAREGPU_HUB(HUB, PREFIX, MC)                                                            \
-  struct HUB {                                                                                  \
-    using AGP_BASE = MC##_VM_AGP_BASE;                                                          \
-    using AGP_BOT = MC##_VM_AGP_BOT;                                                            \
-    using AGP_TOP = MC##_VM_AGP_TOP;                                                            \
-    using APERTURE_LOW = MC##_VM_SYSTEM_APERTURE_LOW_ADDR;                                      \
-    using APERTURE_HIGH = MC##_VM_SYSTEM_APERTURE_HIGH_ADDR;                                    \
-    using APERTURE_DEFAULT_LSB = MC##_VM_SYSTEM_APERTURE_DEFAULT_ADDR_LSB;                      \
-    using APERTURE_DEFAULT_MSB = MC##_VM_SYSTEM_APERTURE_DEFAULT_ADDR_MSB;                      \
-    using L1_TLB = MC##_VM_MX_L1_TLB_CNTL;                                                      \
-    using L2_CNTL = PREFIX##_L2_CNTL;                                                           \
-    using L2_CNTL2 = PREFIX##_L2_CNTL2;                                                         \
-    using L2_CNTL3 = PREFIX##_L2_CNTL3;                                                         \
-    using L2_CNTL4 = PREFIX##_L2_CNTL4;                                                         \
-    using L2_CNTL5 = PREFIX##_L2_CNTL5;                                                         \
-    using FAULT_CNTL = PREFIX##_L2_PROTECTION_FAULT_CNTL;                                       \
-    using FAULT_CNTL2 = PREFIX##_L2_PROTECTION_FAULT_CNTL2;                                     \
-    using FAULT_STATUS = PREFIX##_L2_PROTECTION_FAULT_STATUS;                                   \
-    using FAULT_ADDR_LO = PREFIX##_L2_PROTECTION_FAULT_ADDR_LO32;                               \
-    using FAULT_ADDR_HI = PREFIX##_L2_PROTECTION_FAULT_ADDR_HI32;                               \
-    using FAULT_DEFAULT_LO = PREFIX##_L2_PROTECTION_FAULT_DEFAULT_ADDR_LO32;                    \
-    using FAULT_DEFAULT_HI = PREFIX##_L2_PROTECTION_FAULT_DEFAULT_ADDR_HI32;                    \
-    using CONTEXT0 = PREFIX##_CONTEXT0_CNTL;                                                    \
-    using BASE_LO = PREFIX##_CONTEXT0_PAGE_TABLE_BASE_ADDR_LO32;                                \
-    using BASE_HI = PREFIX##_CONTEXT0_PAGE_TABLE_BASE_ADDR_HI32;                                \
-    using START_LO = PREFIX##_CONTEXT0_PAGE_TABLE_START_ADDR_LO32;                              \
-    using START_HI = PREFIX##_CONTEXT0_PAGE_TABLE_START_ADDR_HI32;                              \
-    using END_LO = PREFIX##_CONTEXT0_PAGE_TABLE_END_ADDR_LO32;                                  \
-    using END_HI = PREFIX##_CONTEXT0_PAGE_TABLE_END_ADDR_HI32;                                  \
-    using IDENTITY_LOW_LO = PREFIX##_L2_CONTEXT1_IDENTITY_APERTURE_LOW_ADDR_LO32;               \
-    using IDENTITY_LOW_HI = PREFIX##_L2_CONTEXT1_IDENTITY_APERTURE_LOW_ADDR_HI32;               \
-    using IDENTITY_HIGH_LO = PREFIX##_L2_CONTEXT1_IDENTITY_APERTURE_HIGH_ADDR_LO32;             \
-    using IDENTITY_HIGH_HI = PREFIX##_L2_CONTEXT1_IDENTITY_APERTURE_HIGH_ADDR_HI32;             \
-    using IDENTITY_OFFSET_LO = PREFIX##_L2_CONTEXT_IDENTITY_PHYSICAL_OFFSET_LO32;               \
-    using IDENTITY_OFFSET_HI = PREFIX##_L2_CONTEXT_IDENTITY_PHYSICAL_OFFSET_HI32;               \
-    using ENG_RANGE_LO = PREFIX##_INVALIDATE_ENG0_ADDR_RANGE_LO32;                              \
-    using ENG_RANGE_HI = PREFIX##_INVALIDATE_ENG0_ADDR_RANGE_HI32;                              \
-    using SEM = PREFIX##_INVALIDATE_ENG17_SEM;                                                  \
-    using REQ = PREFIX##_INVALIDATE_ENG17_REQ;                                                  \
-    using ACK = PREFIX##_INVALIDATE_ENG17_ACK;                                                  \
+#define BAREGPU_HUB(HUB, PREFIX, MC)                                                \
+  struct HUB {                                                                      \
+    using AGP_BASE = MC##_VM_AGP_BASE;                                              \
+    using AGP_BOT = MC##_VM_AGP_BOT;                                                \
+    using AGP_TOP = MC##_VM_AGP_TOP;                                                \
+    using APERTURE_LOW = MC##_VM_SYSTEM_APERTURE_LOW_ADDR;                          \
+    using APERTURE_HIGH = MC##_VM_SYSTEM_APERTURE_HIGH_ADDR;                        \
+    using APERTURE_DEFAULT_LSB = MC##_VM_SYSTEM_APERTURE_DEFAULT_ADDR_LSB;          \
+    using APERTURE_DEFAULT_MSB = MC##_VM_SYSTEM_APERTURE_DEFAULT_ADDR_MSB;          \
+    using L1_TLB = MC##_VM_MX_L1_TLB_CNTL;                                          \
+    using L2_CNTL = PREFIX##_L2_CNTL;                                               \
+    using L2_CNTL2 = PREFIX##_L2_CNTL2;                                             \
+    using L2_CNTL3 = PREFIX##_L2_CNTL3;                                             \
+    using L2_CNTL4 = PREFIX##_L2_CNTL4;                                             \
+    using L2_CNTL5 = PREFIX##_L2_CNTL5;                                             \
+    using FAULT_CNTL = PREFIX##_L2_PROTECTION_FAULT_CNTL;                           \
+    using FAULT_CNTL2 = PREFIX##_L2_PROTECTION_FAULT_CNTL2;                         \
+    using FAULT_STATUS = PREFIX##_L2_PROTECTION_FAULT_STATUS;                       \
+    using FAULT_ADDR_LO = PREFIX##_L2_PROTECTION_FAULT_ADDR_LO32;                   \
+    using FAULT_ADDR_HI = PREFIX##_L2_PROTECTION_FAULT_ADDR_HI32;                   \
+    using FAULT_DEFAULT_LO = PREFIX##_L2_PROTECTION_FAULT_DEFAULT_ADDR_LO32;        \
+    using FAULT_DEFAULT_HI = PREFIX##_L2_PROTECTION_FAULT_DEFAULT_ADDR_HI32;        \
+    using CONTEXT0 = PREFIX##_CONTEXT0_CNTL;                                        \
+    using BASE_LO = PREFIX##_CONTEXT0_PAGE_TABLE_BASE_ADDR_LO32;                    \
+    using BASE_HI = PREFIX##_CONTEXT0_PAGE_TABLE_BASE_ADDR_HI32;                    \
+    using START_LO = PREFIX##_CONTEXT0_PAGE_TABLE_START_ADDR_LO32;                  \
+    using START_HI = PREFIX##_CONTEXT0_PAGE_TABLE_START_ADDR_HI32;                  \
+    using END_LO = PREFIX##_CONTEXT0_PAGE_TABLE_END_ADDR_LO32;                      \
+    using END_HI = PREFIX##_CONTEXT0_PAGE_TABLE_END_ADDR_HI32;                      \
+    using IDENTITY_LOW_LO = PREFIX##_L2_CONTEXT1_IDENTITY_APERTURE_LOW_ADDR_LO32;   \
+    using IDENTITY_LOW_HI = PREFIX##_L2_CONTEXT1_IDENTITY_APERTURE_LOW_ADDR_HI32;   \
+    using IDENTITY_HIGH_LO = PREFIX##_L2_CONTEXT1_IDENTITY_APERTURE_HIGH_ADDR_LO32; \
+    using IDENTITY_HIGH_HI = PREFIX##_L2_CONTEXT1_IDENTITY_APERTURE_HIGH_ADDR_HI32; \
+    using IDENTITY_OFFSET_LO = PREFIX##_L2_CONTEXT_IDENTITY_PHYSICAL_OFFSET_LO32;   \
+    using IDENTITY_OFFSET_HI = PREFIX##_L2_CONTEXT_IDENTITY_PHYSICAL_OFFSET_HI32;   \
+    using ENG_RANGE_LO = PREFIX##_INVALIDATE_ENG0_ADDR_RANGE_LO32;                  \
+    using ENG_RANGE_HI = PREFIX##_INVALIDATE_ENG0_ADDR_RANGE_HI32;                  \
+    using SEM = PREFIX##_INVALIDATE_ENG17_SEM;                                      \
+    using REQ = PREFIX##_INVALIDATE_ENG17_REQ;                                      \
+    using ACK = PREFIX##_INVALIDATE_ENG17_ACK;                                      \
   }
 BAREGPU_HUB(MmHub, MMVM, MMMC);
 BAREGPU_HUB(GcHub, GCVM, GCMC);
@@ -59,8 +60,9 @@ constexpr Milliseconds kFlushTimeout{100};
 }  // namespace
 
 std::string VmFault::str() const {
-  return fmt::format("{}{} of page {:#x}, VMID {}, client {}{}{}", write ? "write" : "read", atomic ? " (atomic)" : "", page, vmid,
-                     client, permission ? fmt::format(", permission bits {:#x}", permission) : ", page not mapped",
+  return fmt::format("{}{} of page {:#x}, VMID {}, client {}{}{}", write ? "write" : "read", atomic ? " (atomic)" : "",
+                     page, vmid, client,
+                     permission ? fmt::format(", permission bits {:#x}", permission) : ", page not mapped",
                      walker ? fmt::format(", walker error {}", walker) : "");
 }
 
@@ -71,8 +73,10 @@ void Gmc::init_sw() {
   fb_base_ = uint64_t{c_.mmhub->read<MMMC_VM_FB_LOCATION_BASE>() & 0xffffff} << 24;
   fb_end_ = uint64_t{c_.mmhub->read<MMMC_VM_FB_LOCATION_TOP>() & 0xffffff} << 24;
   if (uint32_t offset = c_.mmhub->read<MMMC_VM_FB_OFFSET>(); offset != 0)
-    throw UnsupportedError({.device = c_.name(), .what = "the GPU's VRAM does not start at physical address 0",
-                            .source = fmt::format("MMMC_VM_FB_OFFSET = {:#x}", offset), .hint = {}});
+    throw UnsupportedError({.device = c_.name(),
+                            .what = "the GPU's VRAM does not start at physical address 0",
+                            .source = fmt::format("MMMC_VM_FB_OFFSET = {:#x}", offset),
+                            .hint = {}});
   mc_base_ = fb_base_;
   memscratch_ = c_.boot.allocate(4096);
   dummy_ = c_.boot.allocate(4096);
@@ -94,12 +98,13 @@ void Gmc::init_hub(const RegisterBlock& r) {
   r.write_raw<typename Hub::FAULT_DEFAULT_HI>(hi32(dummy));
   r.update(typename Hub::FAULT_CNTL2::ACTIVE_PAGE_MIGRATION_PTE_READ_RETRY{1});
   r.update(typename Hub::L1_TLB::ENABLE_L1_TLB{1}, typename Hub::L1_TLB::SYSTEM_ACCESS_MODE{3},
-           typename Hub::L1_TLB::SYSTEM_APERTURE_UNMAPPED_ACCESS{0}, typename Hub::L1_TLB::ENABLE_ADVANCED_DRIVER_MODEL{1},
-           typename Hub::L1_TLB::MTYPE{kMtypeUncached});
+           typename Hub::L1_TLB::SYSTEM_APERTURE_UNMAPPED_ACCESS{0},
+           typename Hub::L1_TLB::ENABLE_ADVANCED_DRIVER_MODEL{1}, typename Hub::L1_TLB::MTYPE{kMtypeUncached});
   r.update(typename Hub::L2_CNTL::ENABLE_L2_CACHE{1}, typename Hub::L2_CNTL::ENABLE_L2_FRAGMENT_PROCESSING{0},
            typename Hub::L2_CNTL::L2_PDE0_CACHE_TAG_GENERATION_MODE{0},
-           typename Hub::L2_CNTL::ENABLE_DEFAULT_PAGE_OUT_TO_SYSTEM_MEMORY{1}, typename Hub::L2_CNTL::PDE_FAULT_CLASSIFICATION{0},
-           typename Hub::L2_CNTL::CONTEXT1_IDENTITY_ACCESS_MODE{1}, typename Hub::L2_CNTL::IDENTITY_MODE_FRAGMENT_SIZE{0});
+           typename Hub::L2_CNTL::ENABLE_DEFAULT_PAGE_OUT_TO_SYSTEM_MEMORY{1},
+           typename Hub::L2_CNTL::PDE_FAULT_CLASSIFICATION{0}, typename Hub::L2_CNTL::CONTEXT1_IDENTITY_ACCESS_MODE{1},
+           typename Hub::L2_CNTL::IDENTITY_MODE_FRAGMENT_SIZE{0});
   r.update(typename Hub::L2_CNTL2::INVALIDATE_ALL_L1_TLBS{1}, typename Hub::L2_CNTL2::INVALIDATE_L2_CACHE{1});
   r.write(typename Hub::L2_CNTL3::BANK_SELECT{9}, typename Hub::L2_CNTL3::L2_CACHE_BIGK_FRAGMENT_SIZE{6},
           typename Hub::L2_CNTL3::L2_CACHE_BIGK_ASSOCIATIVITY{1}, typename Hub::L2_CNTL3::L2_CACHE_4K_ASSOCIATIVITY{1});
@@ -115,21 +120,23 @@ void Gmc::init_hub(const RegisterBlock& r) {
   r.write_raw<typename Hub::BASE_HI>(hi32(root));
   const PageTableFormat& format = page_table_format(c_.gc->version());
   using X = typename Hub::CONTEXT0;
-  // Every fault raises an interrupt and goes on with the default page. Bits 23 and 24 have no name in the public headers;
-  // a driver proven on this hardware sets them.
+  // Every fault raises an interrupt and goes on with the default page. Bits 23 and 24 have no name in the public
+  // headers; a driver proven on this hardware sets them.
   constexpr uint32_t kUnnamed = 0x1800000;
-  r.write_raw<X>(kUnnamed |
-                 r.value_of(typename X::ENABLE_CONTEXT{1}, typename X::PAGE_TABLE_DEPTH{format.depth()},
-                            typename X::PAGE_TABLE_BLOCK_SIZE{format.block_size()},
-                            typename X::RANGE_PROTECTION_FAULT_ENABLE_INTERRUPT{1}, typename X::RANGE_PROTECTION_FAULT_ENABLE_DEFAULT{1},
-                            typename X::DUMMY_PAGE_PROTECTION_FAULT_ENABLE_INTERRUPT{1},
-                            typename X::DUMMY_PAGE_PROTECTION_FAULT_ENABLE_DEFAULT{1},
-                            typename X::PDE0_PROTECTION_FAULT_ENABLE_INTERRUPT{1}, typename X::PDE0_PROTECTION_FAULT_ENABLE_DEFAULT{1},
-                            typename X::VALID_PROTECTION_FAULT_ENABLE_INTERRUPT{1}, typename X::VALID_PROTECTION_FAULT_ENABLE_DEFAULT{1},
-                            typename X::READ_PROTECTION_FAULT_ENABLE_INTERRUPT{1}, typename X::READ_PROTECTION_FAULT_ENABLE_DEFAULT{1},
-                            typename X::WRITE_PROTECTION_FAULT_ENABLE_INTERRUPT{1}, typename X::WRITE_PROTECTION_FAULT_ENABLE_DEFAULT{1},
-                            typename X::EXECUTE_PROTECTION_FAULT_ENABLE_INTERRUPT{1},
-                            typename X::EXECUTE_PROTECTION_FAULT_ENABLE_DEFAULT{1}));
+  r.write_raw<X>(
+      kUnnamed |
+      r.value_of(
+          typename X::ENABLE_CONTEXT{1}, typename X::PAGE_TABLE_DEPTH{format.depth()},
+          typename X::PAGE_TABLE_BLOCK_SIZE{format.block_size()},
+          typename X::RANGE_PROTECTION_FAULT_ENABLE_INTERRUPT{1}, typename X::RANGE_PROTECTION_FAULT_ENABLE_DEFAULT{1},
+          typename X::DUMMY_PAGE_PROTECTION_FAULT_ENABLE_INTERRUPT{1},
+          typename X::DUMMY_PAGE_PROTECTION_FAULT_ENABLE_DEFAULT{1},
+          typename X::PDE0_PROTECTION_FAULT_ENABLE_INTERRUPT{1}, typename X::PDE0_PROTECTION_FAULT_ENABLE_DEFAULT{1},
+          typename X::VALID_PROTECTION_FAULT_ENABLE_INTERRUPT{1}, typename X::VALID_PROTECTION_FAULT_ENABLE_DEFAULT{1},
+          typename X::READ_PROTECTION_FAULT_ENABLE_INTERRUPT{1}, typename X::READ_PROTECTION_FAULT_ENABLE_DEFAULT{1},
+          typename X::WRITE_PROTECTION_FAULT_ENABLE_INTERRUPT{1}, typename X::WRITE_PROTECTION_FAULT_ENABLE_DEFAULT{1},
+          typename X::EXECUTE_PROTECTION_FAULT_ENABLE_INTERRUPT{1},
+          typename X::EXECUTE_PROTECTION_FAULT_ENABLE_DEFAULT{1}));
   // Identity aperture off: low above high.
   r.write_raw<typename Hub::IDENTITY_LOW_LO>(0xffffffff);
   r.write_raw<typename Hub::IDENTITY_LOW_HI>(0xf);

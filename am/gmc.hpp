@@ -44,9 +44,12 @@ class Gmc {
   bool gc_hub_up() const { return gc_up_; }
 
  private:
-  template <class Hub> void init_hub(const RegisterBlock& r);
-  template <class Hub> void flush_hub(const RegisterBlock& r, bool semaphore);
-  template <class Hub> std::optional<VmFault> read_fault(const RegisterBlock& r);
+  template <class Hub>
+  void init_hub(const RegisterBlock& r);
+  template <class Hub>
+  void flush_hub(const RegisterBlock& r, bool semaphore);
+  template <class Hub>
+  std::optional<VmFault> read_fault(const RegisterBlock& r);
   AmContext& c_;
   Soc& soc_;
   uint64_t fb_base_ = 0, fb_end_ = 0, mc_base_ = 0, paddr_base_ = 0;

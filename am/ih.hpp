@@ -19,8 +19,9 @@ struct IhEntry {
 /// Client and source numbers that the driver acts on (Linux soc15_ih_clientid.h SOC21_*, irqsrcs_gfx_11_0_0.h).
 namespace ih {
 constexpr uint8_t kClientGfx = 10, kClientVmc = 18, kClientGrbmCp = 20;
-constexpr uint8_t kSourceVmFault = 0, kSourceSdmaTrap = 49, kSourceSdmaHang = 55, kSourceCpEop = 181, kSourceCpReserved = 180,
-                  kSourceCpBadOpcode = 183, kSourceCpPrivReg = 184, kSourceCpPrivInstr = 185, kSourceSq = 239;
+constexpr uint8_t kSourceVmFault = 0, kSourceSdmaTrap = 49, kSourceSdmaHang = 55, kSourceCpEop = 181,
+                  kSourceCpReserved = 180, kSourceCpBadOpcode = 183, kSourceCpPrivReg = 184, kSourceCpPrivInstr = 185,
+                  kSourceSq = 239;
 }  // namespace ih
 
 class Ih {

@@ -27,8 +27,9 @@ class Gfx11Format final : public PageTableFormat {
 
   uint64_t leaf(unsigned level, uint64_t address, PageFlags f, unsigned fragment) const override {
     return Valid::set(1) | System::set(f.system) | Snooped::set(f.snooped) | Executable::set(f.executable) |
-           Readable::set(f.readable) | Writeable::set(f.writable) | Fragment::set(fragment) | (address & PageAddress::mask) |
-           Mtype::set(f.uncached ? kMtypeUncached : kMtypeCached) | PdePte::set(level != 3);
+           Readable::set(f.readable) | Writeable::set(f.writable) | Fragment::set(fragment) |
+           (address & PageAddress::mask) | Mtype::set(f.uncached ? kMtypeUncached : kMtypeCached) |
+           PdePte::set(level != 3);
   }
   uint64_t table(unsigned, uint64_t address) const override { return Valid::set(1) | (address & PageAddress::mask); }
   unsigned address_bits() const override { return 44; }
@@ -43,20 +44,25 @@ constexpr unsigned kMaxFragment = 26;  // 256 GiB: stays inside one PDB1 table; 
 const PageTableFormat& page_table_format(IpVersion gc) {
   static const Gfx11Format gfx11;
   if (gc.major == 11) return gfx11;
-  throw UnsupportedError({.device = {}, .what = fmt::format("no page-table format for GC {}", gc.str()), .source = {}, .hint = {}});
+  throw UnsupportedError(
+      {.device = {}, .what = fmt::format("no page-table format for GC {}", gc.str()), .source = {}, .hint = {}});
 }
 
 struct PageTables::Table {
   VramOffset memory;
   unsigned level = 0;
-  unsigned used = 0;                              // entries that are valid
+  unsigned used = 0;  // entries that are valid
   std::array<uint64_t, 512> entries{};
   std::array<std::unique_ptr<Table>, 512> children;  // set where an entry points to a table
 };
 
-PageTables::PageTables(const Vram& vram, const PageTableFormat& format, VramOffset root, GpuVa va_base, uint64_t paddr_base,
-                       TableMemory memory)
-    : vram_(vram), format_(format), va_base_(va_base.value), paddr_base_(paddr_base), memory_(std::move(memory)),
+PageTables::PageTables(const Vram& vram, const PageTableFormat& format, VramOffset root, GpuVa va_base,
+                       uint64_t paddr_base, TableMemory memory)
+    : vram_(vram),
+      format_(format),
+      va_base_(va_base.value),
+      paddr_base_(paddr_base),
+      memory_(std::move(memory)),
       root_(std::make_unique<Table>()) {
   root_->memory = root;
   vram_.zero(root, kPage);
@@ -83,7 +89,8 @@ void PageTables::write_entries(Table& t, unsigned first, unsigned count) {
   vram_.write(t.memory + first * 8ull, std::as_bytes(std::span(t.entries).subspan(first, count)));
 }
 
-void PageTables::map_block(uint64_t offset, uint64_t address, unsigned level, uint64_t count, PageFlags flags, unsigned fragment) {
+void PageTables::map_block(uint64_t offset, uint64_t address, unsigned level, uint64_t count, PageFlags flags,
+                           unsigned fragment) {
   Table* t = root_.get();
   for (unsigned l = 0; l < level; ++l) t = &child(*t, unsigned(offset / coverage(l)) & 511);
   unsigned first = unsigned(offset / coverage(level)) & 511;
@@ -98,7 +105,9 @@ bool PageTables::any_mapped(const Table& t, uint64_t offset, uint64_t begin, uin
   uint64_t step = coverage(t.level);
   for (uint64_t at = align_down(std::max(begin, offset), step); at < end && at - offset < 512 * step; at += step) {
     unsigned i = unsigned((at - offset) / step);
-    if (t.children[i] ? any_mapped(*t.children[i], at, std::max(begin, at), std::min(end, at + step)) : t.entries[i] != 0) return true;
+    if (t.children[i] ? any_mapped(*t.children[i], at, std::max(begin, at), std::min(end, at + step))
+                      : t.entries[i] != 0)
+      return true;
   }
   return false;
 }
@@ -107,12 +116,13 @@ void PageTables::map(GpuVa va, std::span<const PhysRun> runs, PageFlags flags) {
   uint64_t total = 0;
   for (const PhysRun& r : runs) {
     if (r.address % kPage || r.size % kPage || r.size == 0 || (r.address + r.size - 1) >> format_.address_bits())
-      throw Error(fmt::format("cannot map {} bytes of physical address {:#x}: must be 4 KiB-aligned and below 2^{}", r.size,
-                              r.address, format_.address_bits()));
+      throw Error(fmt::format("cannot map {} bytes of physical address {:#x}: must be 4 KiB-aligned and below 2^{}",
+                              r.size, r.address, format_.address_bits()));
     total += r.size;
   }
   if (va.value < va_base_ || va.value % kPage || total == 0 || (va.value - va_base_ + total - 1) >> 48)
-    throw Error(fmt::format("cannot map {} bytes at VA {:#x}: outside the address space or misaligned", total, va.value));
+    throw Error(
+        fmt::format("cannot map {} bytes at VA {:#x}: outside the address space or misaligned", total, va.value));
   uint64_t offset = va.value - va_base_;
   if (any_mapped(*root_, 0, offset, offset + total))
     throw Error(fmt::format("VA range {:#x}..{:#x} is mapped already", va.value, va.value + total));
@@ -166,15 +176,18 @@ void PageTables::unmap_in(Table& t, uint64_t offset, uint64_t begin, uint64_t en
 }
 
 void PageTables::unmap(GpuVa va, uint64_t size) {
-  if (va.value < va_base_ || (va.value | size) % kPage || size == 0) throw Error(fmt::format("unmap of {} bytes at VA {:#x}: misaligned", size, va.value));
+  if (va.value < va_base_ || (va.value | size) % kPage || size == 0)
+    throw Error(fmt::format("unmap of {} bytes at VA {:#x}: misaligned", size, va.value));
   unmap_in(*root_, 0, va.value - va_base_, va.value - va_base_ + size);
 }
 
 std::vector<PhysRun> to_runs(std::span<const BusAddress> pages) {
   std::vector<PhysRun> runs;
   for (BusAddress p : pages) {
-    if (!runs.empty() && runs.back().address + runs.back().size == p.value) runs.back().size += PageTables::kPage;
-    else runs.push_back({p.value, PageTables::kPage});
+    if (!runs.empty() && runs.back().address + runs.back().size == p.value)
+      runs.back().size += PageTables::kPage;
+    else
+      runs.push_back({p.value, PageTables::kPage});
   }
   return runs;
 }

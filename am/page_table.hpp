@@ -21,7 +21,8 @@ struct PageFlags {
   bool readable = true, writable = true, executable = true;
 };
 
-/// Encodes entries of one hardware format. `level`: 0 PDB2 (an entry covers 512 GiB), 1 PDB1 (1 GiB), 2 PDB0 (2 MiB), 3 PTB.
+/// Encodes entries of one hardware format. `level`: 0 PDB2 (an entry covers 512 GiB), 1 PDB1 (1 GiB), 2 PDB0 (2 MiB), 3
+/// PTB.
 class PageTableFormat {
  public:
   virtual ~PageTableFormat() = default;
@@ -37,7 +38,10 @@ class PageTableFormat {
 const PageTableFormat& page_table_format(IpVersion gc);
 
 /// One run of physically contiguous memory; `address` is a VRAM address (paddr_base added) or a bus address.
-struct PhysRun { uint64_t address; uint64_t size; };
+struct PhysRun {
+  uint64_t address;
+  uint64_t size;
+};
 
 /// The 4-level page table of VMID 0. Keeps a host copy, so nothing is read back from VRAM; writes go out in runs.
 /// The caller flushes HDP and TLBs. Thread: one at a time.
@@ -54,8 +58,8 @@ class PageTables {
              TableMemory memory);
   ~PageTables();
 
-  /// Maps `runs` one after another from `va`; all 4 KiB-aligned. @throws Error if any page is mapped already or a run is
-  /// misaligned (nothing is changed then), OutOfMemoryError if no table page is left.
+  /// Maps `runs` one after another from `va`; all 4 KiB-aligned. @throws Error if any page is mapped already or a run
+  /// is misaligned (nothing is changed then), OutOfMemoryError if no table page is left.
   void map(GpuVa va, std::span<const PhysRun> runs, PageFlags flags);
   /// @throws Error if part of the range is not mapped.
   void unmap(GpuVa va, uint64_t size);

@@ -12,11 +12,16 @@ namespace {
 constexpr uint64_t kMsg1Size = 1 * MiB, kRingSize = 64 * KiB, kTmrReserved = 0x1300000;
 constexpr uint32_t kReady = 0x80000000;
 // Boot loader commands (psp_gfx_if.h / amdgpu_psp.h: PSP_BL__*).
-struct BootStep { uint32_t command; SosPiece piece; const char* name; };
+struct BootStep {
+  uint32_t command;
+  SosPiece piece;
+  const char* name;
+};
 constexpr uint32_t kBlLoadTosSpl = 0x10000000, kBlLoadSos = 0x20000;
 constexpr BootStep kBootSteps[] = {
-    {0x80000, SosPiece::kKdb, "KDB"},          {kBlLoadTosSpl, SosPiece::kSpl, "SPL"},    {0x10000, SosPiece::kSysDrv, "SYS_DRV"},
-    {0xb0000, SosPiece::kSocDrv, "SOC_DRV"},   {0xd0000, SosPiece::kIntfDrv, "INTF_DRV"}, {0xc0000, SosPiece::kDbgDrv, "DBG_DRV"},
+    {0x80000, SosPiece::kKdb, "KDB"},          {kBlLoadTosSpl, SosPiece::kSpl, "SPL"},
+    {0x10000, SosPiece::kSysDrv, "SYS_DRV"},   {0xb0000, SosPiece::kSocDrv, "SOC_DRV"},
+    {0xd0000, SosPiece::kIntfDrv, "INTF_DRV"}, {0xc0000, SosPiece::kDbgDrv, "DBG_DRV"},
     {0xe0000, SosPiece::kRasDrv, "RAS_DRV"},   {kBlLoadSos, SosPiece::kSos, "SOS"},
 };
 constexpr uint32_t kRingDestroy = 0x30000, kRingCreateKm = 2u << 16;
@@ -56,21 +61,25 @@ void Psp::init_sw() {
 
 void Psp::copy_to_msg1(std::span<const std::byte> bytes) {
   if (bytes.size() + 16 > kMsg1Size)
-    throw Error({.device = c_.name(), .what = fmt::format("firmware piece of {} bytes is larger than the PSP's 1 MiB buffer", bytes.size()),
-                 .source = {}, .hint = {}});
+    throw Error({.device = c_.name(),
+                 .what = fmt::format("firmware piece of {} bytes is larger than the PSP's 1 MiB buffer", bytes.size()),
+                 .source = {},
+                 .hint = {}});
   std::vector<std::byte> padded(bytes.begin(), bytes.end());
   padded.resize(size_t(align_up(bytes.size() + 4, 16)));  // a zero word and a whole 16-byte line at the end
   c_.vram->write(msg1_, padded);
 }
 
 void Psp::bootloader_step(uint32_t command, std::span<const std::byte> bytes, const char* name) {
-  c_.mp0->wait_until<MP0_SMN_C2PMSG_35>(kReady, kReady, kStepTimeout, fmt::format("PSP boot loader ready for {}", name));
+  c_.mp0->wait_until<MP0_SMN_C2PMSG_35>(kReady, kReady, kStepTimeout,
+                                        fmt::format("PSP boot loader ready for {}", name));
   copy_to_msg1(bytes);
   soc_.flush_hdp();
   c_.mp0->write_raw<MP0_SMN_C2PMSG_36>(uint32_t(gmc_.mc(msg1_).value >> 20));
   c_.mp0->write_raw<MP0_SMN_C2PMSG_35>(command);
   if (command != kBlLoadSos)
-    c_.mp0->wait_until<MP0_SMN_C2PMSG_35>(kReady, kReady, kStepTimeout, fmt::format("PSP boot loader accepting {}", name));
+    c_.mp0->wait_until<MP0_SMN_C2PMSG_35>(kReady, kReady, kStepTimeout,
+                                          fmt::format("PSP boot loader accepting {}", name));
 }
 
 void Psp::load_sos(const FirmwareSet& fw) {
@@ -80,7 +89,8 @@ void Psp::load_sos(const FirmwareSet& fw) {
     if (it == fw.sos.end()) continue;
     bootloader_step(step.command, it->second, step.name);
   }
-  poll_until(c_.io, "MP0_SMN_C2PMSG_81", [&] { return sos_alive() ? 1u : 0u; }, 1, 1, kStepTimeout, "PSP secure OS start");
+  poll_until(
+      c_.io, "MP0_SMN_C2PMSG_81", [&] { return sos_alive() ? 1u : 0u; }, 1, 1, kStepTimeout, "PSP secure OS start");
 }
 
 void Psp::create_ring() {
@@ -103,8 +113,11 @@ Psp::Answer Psp::submit(const Command& command, const std::string& what) {
   const RegisterBlock& r = *c_.mp0;
   const uint32_t wptr = r.read<MP0_SMN_C2PMSG_67>();  // dwords
   if (wptr >= kRingSize / 4)
-    throw Error({.device = c_.name(), .what = "PSP ring write pointer is outside the ring", .source = fmt::format("MP0_SMN_C2PMSG_67 = {:#x}", wptr),
-                 .hint = "reset the GPU with AM_RESET=1"}, "psp");
+    throw Error({.device = c_.name(),
+                 .what = "PSP ring write pointer is outside the ring",
+                 .source = fmt::format("MP0_SMN_C2PMSG_67 = {:#x}", wptr),
+                 .hint = "reset the GPU with AM_RESET=1"},
+                "psp");
   ++fence_value_;
   Frame f{};
   const uint64_t cmd = gmc_.mc(cmd_).value, fence = gmc_.mc(fence_).value;
@@ -117,14 +130,19 @@ Psp::Answer Psp::submit(const Command& command, const std::string& what) {
   c_.vram->write(ring_ + uint64_t{wptr} * 4, std::as_bytes(std::span(&f, 1)));
   soc_.flush_hdp();
   r.write_raw<MP0_SMN_C2PMSG_67>(uint32_t((wptr + sizeof(Frame) / 4) % (kRingSize / 4)));
-  poll_until(c_.io, "PSP fence", [&] { return c_.vram->read32(fence_); }, ~0u, fence_value_, kStepTimeout, "PSP command " + what);
+  poll_until(
+      c_.io, "PSP fence", [&] { return c_.vram->read32(fence_); }, ~0u, fence_value_, kStepTimeout,
+      "PSP command " + what);
   Answer a;
   static_assert(sizeof(Answer) == 20);
   c_.vram->read(cmd_ + offsetof(Command, resp), std::as_writable_bytes(std::span(&a, 1)));
   if (a.status != 0)
-    throw Error({.device = c_.name(), .what = fmt::format("PSP command {} failed", what),
-                 .source = fmt::format("status {:#010x}{}", a.status, a.status == kStatusTeeNotSupported ? ", not supported" : ""),
-                 .hint = "check that the firmware files belong to this chip and are complete"}, "psp");
+    throw Error({.device = c_.name(),
+                 .what = fmt::format("PSP command {} failed", what),
+                 .source = fmt::format("status {:#010x}{}", a.status,
+                                       a.status == kStatusTeeNotSupported ? ", not supported" : ""),
+                 .hint = "check that the firmware files belong to this chip and are complete"},
+                "psp");
   return a;
 }
 
@@ -177,9 +195,12 @@ void Psp::init_hw(const FirmwareSet& fw, const std::function<void(const std::str
   uint32_t tmr_size = 0;
   if (auto toc = fw.sos.find(SosPiece::kToc); toc != fw.sos.end()) tmr_size = load_toc(toc->second);
   if (tmr_size > kTmrReserved)
-    throw Error({.device = c_.name(), .what = fmt::format("PSP {} asks for a trusted memory region of {} bytes, {} are reserved",
-                                                          c_.mp0->version().str(), tmr_size, kTmrReserved),
-                 .source = {}, .hint = "these firmware files are newer than this version of baregpu"}, "psp");
+    throw Error({.device = c_.name(),
+                 .what = fmt::format("PSP {} asks for a trusted memory region of {} bytes, {} are reserved",
+                                     c_.mp0->version().str(), tmr_size, kTmrReserved),
+                 .source = {},
+                 .hint = "these firmware files are newer than this version of baregpu"},
+                "psp");
   step("PSP: SMU firmware");
   load_ip_fw(fw.smu);  // power management first, before the TMR (Linux psp_load_smu_fw)
   if (!(row_.boot_time_tmr && row_.autoload)) setup_tmr(tmr_size);

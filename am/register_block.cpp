@@ -44,9 +44,12 @@ void RegisterIo::check_alive(uint32_t dword, const char* name) {
   // Some registers may hold all ones. Config space tells an unplugged card; a card that keeps config space but does not
   // decode memory (D3, hung bus) is told by a register that never reads so while it lives: VRAM size in MiB.
   constexpr uint32_t kRccConfigMemsize = 0xde3;
-  const char* what = pci_.config_read(0, 2) == 0xffff ? "the PCI vendor id" : dword != kRccConfigMemsize && raw_read(kRccConfigMemsize) == 0xffffffff ? "RCC_CONFIG_MEMSIZE" : nullptr;
+  const char* what = pci_.config_read(0, 2) == 0xffff                                          ? "the PCI vendor id"
+                     : dword != kRccConfigMemsize && raw_read(kRccConfigMemsize) == 0xffffffff ? "RCC_CONFIG_MEMSIZE"
+                                                                                               : nullptr;
   if (!what) return;
-  throw TransportError({.device = pci_.name(), .what = fmt::format("device not responding at {}", name),
+  throw TransportError({.device = pci_.name(),
+                        .what = fmt::format("device not responding at {}", name),
                         .source = fmt::format("register {:#x} and {} read all ones", dword, what),
                         .hint = "it was unplugged, lost power or is in reset; re-seat it or reset the slot"},
                        "device_lost");
@@ -65,9 +68,11 @@ void poll_until(RegisterIo& io, const char* name, const std::function<uint32_t()
     uint32_t value = read();
     if ((value & mask) == want) return;
     if (std::chrono::steady_clock::now() >= deadline)
-      throw TimeoutError({.device = io.device(), .what = fmt::format("{} did not happen within {} ms", what, timeout.count()),
-                          .source = fmt::format("{} = {:#010x}, expected {:#x} under mask {:#x}", name, value, want, mask),
-                          .hint = "reset the GPU with 'baregpu reset' or AM_RESET=1 and try again"});
+      throw TimeoutError(
+          {.device = io.device(),
+           .what = fmt::format("{} did not happen within {} ms", what, timeout.count()),
+           .source = fmt::format("{} = {:#010x}, expected {:#x} under mask {:#x}", name, value, want, mask),
+           .hint = "reset the GPU with 'baregpu reset' or AM_RESET=1 and try again"});
     if (i >= 8) {  // the first reads come back to back: most bits are set within microseconds
       std::this_thread::sleep_for(pause);
       pause = std::min(pause * 2, std::chrono::microseconds(2000));
@@ -79,20 +84,26 @@ RegisterBlock::RegisterBlock(RegisterIo& io, HwIp ip, IpVersion version, std::ve
     : io_(&io), ip_(ip), version_(version), table_(find_reg_table(ip, version)), bases_(std::move(bases)) {
   (void)instance;
   if (!table_)
-    throw UnsupportedError({.device = io.device(), .what = fmt::format("no register table for {} {}", ip_name(ip), version.str()),
-                            .source = {}, .hint = "this chip generation is not supported"});
+    throw UnsupportedError({.device = io.device(),
+                            .what = fmt::format("no register table for {} {}", ip_name(ip), version.str()),
+                            .source = {},
+                            .hint = "this chip generation is not supported"});
 }
 
 uint32_t RegisterBlock::address_of(uint16_t reg) const {
   const RegRow* row = table_->find(reg);
   if (!row)
-    throw UnsupportedError({.device = io_->device(),
-                            .what = fmt::format("{} {} has no register {}", ip_name(ip_), version_.str(), reg_name(reg)),
-                            .source = table_->name, .hint = {}});
+    throw UnsupportedError(
+        {.device = io_->device(),
+         .what = fmt::format("{} {} has no register {}", ip_name(ip_), version_.str(), reg_name(reg)),
+         .source = table_->name,
+         .hint = {}});
   if (row->segment >= bases_.size())
     throw ParseError({.device = io_->device(),
-                      .what = fmt::format("IP discovery gives {} {} bases, {} is in segment {}", bases_.size(), ip_name(ip_),
-                                          row->name, row->segment), .source = {}, .hint = {}});
+                      .what = fmt::format("IP discovery gives {} {} bases, {} is in segment {}", bases_.size(),
+                                          ip_name(ip_), row->name, row->segment),
+                      .source = {},
+                      .hint = {}});
   return bases_[row->segment] + row->offset;
 }
 
@@ -101,9 +112,11 @@ const FieldRow& RegisterBlock::field(uint16_t reg, uint8_t index) const {
   if (row)
     for (const FieldRow& f : table_->fields_of(*row))
       if (f.id == index) return f;
-  throw UnsupportedError({.device = io_->device(),
-                          .what = fmt::format("{} {}: register {} has no field #{}", ip_name(ip_), version_.str(),
-                                              reg_name(reg), index), .source = table_->name, .hint = {}});
+  throw UnsupportedError(
+      {.device = io_->device(),
+       .what = fmt::format("{} {}: register {} has no field #{}", ip_name(ip_), version_.str(), reg_name(reg), index),
+       .source = table_->name,
+       .hint = {}});
 }
 
 RegisterBlock::Encoded RegisterBlock::encode_fields(uint16_t reg, std::initializer_list<FieldValue> fields) const {
@@ -113,7 +126,9 @@ RegisterBlock::Encoded RegisterBlock::encode_fields(uint16_t reg, std::initializ
     if (v.value & ~width_mask(f))
       throw Error({.device = io_->device(),
                    .what = fmt::format("value {:#x} does not fit {}.{} ({} bits)", v.value, reg_name(reg), f.name,
-                                       f.hi - f.lo + 1), .source = {}, .hint = {}});
+                                       f.hi - f.lo + 1),
+                   .source = {},
+                   .hint = {}});
     e.value |= v.value << f.lo;
     e.mask |= width_mask(f) << f.lo;
   }

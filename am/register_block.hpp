@@ -1,4 +1,5 @@
-// Typed access to one IP block's registers: names are types (regs/names.hpp), places come from discovery and the tables.
+// Typed access to one IP block's registers: names are types (regs/names.hpp), places come from discovery and the
+// tables.
 #pragma once
 #include <chrono>
 #include <functional>
@@ -58,51 +59,77 @@ class RegisterBlock {
   HwIp ip() const { return ip_; }
   RegisterIo& io() const { return *io_; }
 
-  template <class R> bool has() const { return table_->find(R::kId) != nullptr; }
+  template <class R>
+  bool has() const {
+    return table_->find(R::kId) != nullptr;
+  }
   /// Absolute dword address; `delta` steps through register arrays. @throws UnsupportedError if this version lacks it.
-  template <class R> uint32_t address(uint32_t delta = 0) const { return address_of(R::kId) + delta; }
+  template <class R>
+  uint32_t address(uint32_t delta = 0) const {
+    return address_of(R::kId) + delta;
+  }
 
-  template <class R> uint32_t read(uint32_t delta = 0) const { return io_->read(address<R>(delta), reg_name(R::kId)); }
-  template <class R> void write_raw(uint32_t value, uint32_t delta = 0) const {
+  template <class R>
+  uint32_t read(uint32_t delta = 0) const {
+    return io_->read(address<R>(delta), reg_name(R::kId));
+  }
+  template <class R>
+  void write_raw(uint32_t value, uint32_t delta = 0) const {
     io_->write(address<R>(delta), value, reg_name(R::kId));
   }
   /// Whole-register write: named fields set, all others 0.
-  template <class F, class... Fs> void write(F first, Fs... rest) const {
+  template <class F, class... Fs>
+  void write(F first, Fs... rest) const {
     static_assert((std::is_same_v<typename F::Register, typename Fs::Register> && ...), "fields of one register");
     write_raw<typename F::Register>(encode<F>({{F::kIndex, first.value}, {Fs::kIndex, rest.value}...}).value);
   }
   /// Read-modify-write: other fields kept.
-  template <class F, class... Fs> void update(F first, Fs... rest) const {
+  template <class F, class... Fs>
+  void update(F first, Fs... rest) const {
     static_assert((std::is_same_v<typename F::Register, typename Fs::Register> && ...), "fields of one register");
     Encoded e = encode<F>({{F::kIndex, first.value}, {Fs::kIndex, rest.value}...});
     using R = typename F::Register;
     write_raw<R>((read<R>() & ~e.mask) | e.value);
   }
   /// A register value from its fields (MQD images, packets).
-  template <class F, class... Fs> uint32_t value_of(F first, Fs... rest) const {
+  template <class F, class... Fs>
+  uint32_t value_of(F first, Fs... rest) const {
     static_assert((std::is_same_v<typename F::Register, typename Fs::Register> && ...), "fields of one register");
     return encode<F>({{F::kIndex, first.value}, {Fs::kIndex, rest.value}...}).value;
   }
-  template <class F> uint32_t get(uint32_t raw) const {
+  template <class F>
+  uint32_t get(uint32_t raw) const {
     const FieldRow& f = field(F::Register::kId, F::kIndex);
     return (raw >> f.lo) & width_mask(f);
   }
-  template <class F> uint32_t read_field() const { return get<F>(read<typename F::Register>()); }
+  template <class F>
+  uint32_t read_field() const {
+    return get<F>(read<typename F::Register>());
+  }
 
   /// Polls until (register & mask) == want. @throws TimeoutError.
-  template <class R> void wait_until(uint32_t mask, uint32_t want, Milliseconds timeout, const std::string& what) const {
-    poll_until(*io_, reg_name(R::kId), [this] { return read<R>(); }, mask, want, timeout, what);
+  template <class R>
+  void wait_until(uint32_t mask, uint32_t want, Milliseconds timeout, const std::string& what) const {
+    poll_until(
+        *io_, reg_name(R::kId), [this] { return read<R>(); }, mask, want, timeout, what);
   }
-  template <class F> void wait_field(uint32_t want, Milliseconds timeout, const std::string& what) const {
+  template <class F>
+  void wait_field(uint32_t want, Milliseconds timeout, const std::string& what) const {
     const FieldRow& f = field(F::Register::kId, F::kIndex);
     wait_until<typename F::Register>(width_mask(f) << f.lo, want << f.lo, timeout, what);
   }
 
  private:
-  struct FieldValue { uint8_t index; uint32_t value; };
-  struct Encoded { uint32_t value = 0, mask = 0; };
+  struct FieldValue {
+    uint8_t index;
+    uint32_t value;
+  };
+  struct Encoded {
+    uint32_t value = 0, mask = 0;
+  };
   static uint32_t width_mask(const FieldRow& f) { return uint32_t((uint64_t{1} << (f.hi - f.lo + 1)) - 1); }
-  template <class F> Encoded encode(std::initializer_list<FieldValue> fields) const {
+  template <class F>
+  Encoded encode(std::initializer_list<FieldValue> fields) const {
     return encode_fields(F::Register::kId, fields);
   }
   Encoded encode_fields(uint16_t reg, std::initializer_list<FieldValue> fields) const;

@@ -23,8 +23,12 @@ void Sdma::init_hw() {
 }
 
 void Sdma::setup_queue(const SdmaQueueSetup& q) {
-  if (!is_pow2(q.ring_size) || q.ring_size < 4096 || !is_aligned(q.ring.value, 256) || !is_aligned(q.rptr.value | q.wptr.value, 8))
-    throw Error({.device = c_.name(), .what = fmt::format("bad SDMA queue: ring {:#x} ({} bytes)", q.ring.value, q.ring_size), .source = {}, .hint = {}});
+  if (!is_pow2(q.ring_size) || q.ring_size < 4096 || !is_aligned(q.ring.value, 256) ||
+      !is_aligned(q.rptr.value | q.wptr.value, 8))
+    throw Error({.device = c_.name(),
+                 .what = fmt::format("bad SDMA queue: ring {:#x} ({} bytes)", q.ring.value, q.ring_size),
+                 .source = {},
+                 .hint = {}});
   const RegisterBlock& r = *c_.gc;
   r.write_raw<SDMA0_QUEUE0_MINOR_PTR_UPDATE>(1);
   r.write_raw<SDMA0_QUEUE0_RB_RPTR>(0);
@@ -42,7 +46,8 @@ void Sdma::setup_queue(const SdmaQueueSetup& q) {
   r.write_raw<SDMA0_QUEUE0_MINOR_PTR_UPDATE>(0);
   r.write(SDMA0_QUEUE0_RB_CNTL::RB_ENABLE{1}, SDMA0_QUEUE0_RB_CNTL::RB_SIZE{log2_floor(q.ring_size / 4)},
           SDMA0_QUEUE0_RB_CNTL::F32_WPTR_POLL_ENABLE{1}, SDMA0_QUEUE0_RB_CNTL::RPTR_WRITEBACK_ENABLE{1},
-          SDMA0_QUEUE0_RB_CNTL::RPTR_WRITEBACK_TIMER{4}, SDMA0_QUEUE0_RB_CNTL::RB_PRIV{1}, SDMA0_QUEUE0_RB_CNTL::RB_VMID{0});
+          SDMA0_QUEUE0_RB_CNTL::RPTR_WRITEBACK_TIMER{4}, SDMA0_QUEUE0_RB_CNTL::RB_PRIV{1},
+          SDMA0_QUEUE0_RB_CNTL::RB_VMID{0});
   r.write(SDMA0_QUEUE0_IB_CNTL::IB_ENABLE{1});
 }
 

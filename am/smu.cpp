@@ -8,11 +8,14 @@
 namespace baregpu::am {
 namespace {
 
-struct Response { uint32_t value; const char* meaning; };
+struct Response {
+  uint32_t value;
+  const char* meaning;
+};
 constexpr uint32_t kOk = 1;
 constexpr Response kResponses[] = {
-    {0xff, "failed"}, {0xfe, "unknown message"}, {0xfd, "rejected: a prerequisite is missing"}, {0xfc, "rejected: busy"},
-    {0xfb, "debug end"},
+    {0xff, "failed"},         {0xfe, "unknown message"}, {0xfd, "rejected: a prerequisite is missing"},
+    {0xfc, "rejected: busy"}, {0xfb, "debug end"},
 };
 
 const char* meaning(uint32_t response) {
@@ -35,10 +38,15 @@ uint32_t Smu::send(SmuMessage message, uint32_t argument, Milliseconds timeout) 
   uint32_t response = 0;
   const std::string what = fmt::format("SMU answer to message {:#x}({:#x})", uint32_t(message), argument);
   // Any answer ends the poll: an error code must not look like a time-out.
-  poll_until(c_.io, "MP1_SMN_C2PMSG_90", [&] { return (response = r.read<MP1_SMN_C2PMSG_90>()) != 0 ? 1u : 0u; }, 1, 1, timeout, what);
+  poll_until(
+      c_.io, "MP1_SMN_C2PMSG_90", [&] { return (response = r.read<MP1_SMN_C2PMSG_90>()) != 0 ? 1u : 0u; }, 1, 1,
+      timeout, what);
   if (response != kOk)
-    throw Error({.device = c_.name(), .what = fmt::format("SMU message {:#x}({:#x}): {}", uint32_t(message), argument, meaning(response)),
-                 .source = fmt::format("MP1_SMN_C2PMSG_90 = {:#x}", response), .hint = {}}, "smu");
+    throw Error({.device = c_.name(),
+                 .what = fmt::format("SMU message {:#x}({:#x}): {}", uint32_t(message), argument, meaning(response)),
+                 .source = fmt::format("MP1_SMN_C2PMSG_90 = {:#x}", response),
+                 .hint = {}},
+                "smu");
   return r.read<MP1_SMN_C2PMSG_82>();
 }
 
@@ -65,7 +73,8 @@ void Smu::set_clocks(bool highest) {
     if (highest) {
       uint32_t count = send(SmuMessage::kGetDpmFreqByIndex, id | kCountQuery) & kLevelMask;
       if (count == 0 || count > 64) {
-        log::warn("{}: SMU reports {} levels for clock {}; clocks are left as they are", c_.name(), count, uint32_t(clock));
+        log::warn("{}: SMU reports {} levels for clock {}; clocks are left as they are", c_.name(), count,
+                  uint32_t(clock));
         continue;
       }
       index = count - 1;

@@ -8,8 +8,14 @@ namespace baregpu::am {
 
 /// PPSMC messages of SMU 13.0.0/7/10 (Linux smu_v13_0_0_ppsmc.h).
 enum class SmuMessage : uint32_t {
-  kGetSmuVersion = 0x2, kEnableAllSmuFeatures = 0x6, kSetDriverDramAddrHigh = 0xe, kSetDriverDramAddrLow = 0xf,
-  kSetSoftMinByFreq = 0x19, kSetSoftMaxByFreq = 0x1a, kGetDpmFreqByIndex = 0x1f, kMode1Reset = 0x2f,
+  kGetSmuVersion = 0x2,
+  kEnableAllSmuFeatures = 0x6,
+  kSetDriverDramAddrHigh = 0xe,
+  kSetDriverDramAddrLow = 0xf,
+  kSetSoftMinByFreq = 0x19,
+  kSetSoftMaxByFreq = 0x1a,
+  kGetDpmFreqByIndex = 0x1f,
+  kMode1Reset = 0x2f,
 };
 enum class Clock : uint32_t { kGfx = 0, kSoc = 1, kUclk = 2, kFclk = 3 };
 

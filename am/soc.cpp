@@ -35,9 +35,10 @@ void Soc::flush_hdp() const {
 }
 
 void Soc::route_doorbells(unsigned port, uint32_t awid, uint32_t awaddr_31_28, uint32_t offset, uint32_t size) const {
-  c_.nbio->write_raw<S2A_DOORBELL_ENTRY_0_CTRL>(S2aEntry::Enable::set(1) | S2aEntry::Awid::set(awid) |
-                                                    S2aEntry::RangeOffset::set(offset) | S2aEntry::RangeSize::set(size) |
-                                                    S2aEntry::Awaddr31_28::set(awaddr_31_28), port);
+  c_.nbio->write_raw<S2A_DOORBELL_ENTRY_0_CTRL>(
+      S2aEntry::Enable::set(1) | S2aEntry::Awid::set(awid) | S2aEntry::RangeOffset::set(offset) |
+          S2aEntry::RangeSize::set(size) | S2aEntry::Awaddr31_28::set(awaddr_31_28),
+      port);
 }
 
 void Soc::enable_clock_gating() const {

@@ -10,8 +10,8 @@ class Soc {
   void init_hw();
   /// Makes all earlier CPU writes through BAR0 visible to the GPU's engines. One register write.
   void flush_hdp() const;
-  /// Programs one S2A doorbell entry: which block gets doorbells of [offset, offset+size), in dword doorbell units (two for
-  /// each 64-bit doorbell). Source: Linux nbio_v4_3.c.
+  /// Programs one S2A doorbell entry: which block gets doorbells of [offset, offset+size), in dword doorbell units (two
+  /// for each 64-bit doorbell). Source: Linux nbio_v4_3.c.
   void route_doorbells(unsigned port, uint32_t awid, uint32_t awaddr_31_28, uint32_t offset, uint32_t size) const;
   void enable_clock_gating() const;
 

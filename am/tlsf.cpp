@@ -70,8 +70,10 @@ void Tlsf::insert_free(uint32_t i) {
 void Tlsf::remove_free(uint32_t i) {
   Block& k = blocks_[i];
   Bin b = bin_of(k.size);
-  if (k.free_prev != kNone) blocks_[k.free_prev].free_next = k.free_next;
-  else heads_[b.fl][b.sl] = k.free_next;
+  if (k.free_prev != kNone)
+    blocks_[k.free_prev].free_next = k.free_next;
+  else
+    heads_[b.fl][b.sl] = k.free_next;
   if (k.free_next != kNone) blocks_[k.free_next].free_prev = k.free_prev;
   if (heads_[b.fl][b.sl] == kNone) {
     sl_map_[b.fl] &= ~(1u << b.sl);
@@ -133,9 +135,11 @@ std::optional<uint64_t> Tlsf::try_allocate(uint64_t size, uint64_t align) {
 
 uint64_t Tlsf::allocate(uint64_t size, uint64_t align) {
   if (auto a = try_allocate(size, align)) return *a;
-  throw OutOfMemoryError({.device = {}, .what = fmt::format("{}: no room for {} bytes aligned to {:#x}", name_, size, align),
-                          .source = fmt::format("used {}, free {}, largest free block {}", used_, size_ - used_, largest_free()),
-                          .hint = {}});
+  throw OutOfMemoryError(
+      {.device = {},
+       .what = fmt::format("{}: no room for {} bytes aligned to {:#x}", name_, size, align),
+       .source = fmt::format("used {}, free {}, largest free block {}", used_, size_ - used_, largest_free()),
+       .hint = {}});
 }
 
 void Tlsf::free(uint64_t address) {

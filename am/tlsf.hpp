@@ -35,11 +35,13 @@ class Tlsf {
   static constexpr uint32_t kNone = ~uint32_t{0};
   struct Block {
     uint64_t start = 0, size = 0;
-    uint32_t prev = kNone, next = kNone;          // neighbours in address order
+    uint32_t prev = kNone, next = kNone;  // neighbours in address order
     uint32_t free_prev = kNone, free_next = kNone;
     bool free = false;
   };
-  struct Bin { unsigned fl, sl; };
+  struct Bin {
+    unsigned fl, sl;
+  };
   Bin bin_of(uint64_t size) const;
   uint32_t find(uint64_t size) const;
   uint32_t scan(uint64_t size, uint64_t align) const;

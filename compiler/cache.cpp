@@ -48,7 +48,8 @@ std::optional<std::vector<std::byte>> cache_load(const std::string& folder, cons
       const auto* start = reinterpret_cast<const std::byte*>(file.data());
       const std::span<const std::byte> body(start + kMagic.size() + kDigest, file.size() - kMagic.size() - kDigest);
       const auto sum = digest(body);
-      if (std::memcmp(sum.data(), start + kMagic.size(), kDigest) == 0) return std::vector<std::byte>(body.begin(), body.end());
+      if (std::memcmp(sum.data(), start + kMagic.size(), kDigest) == 0)
+        return std::vector<std::byte>(body.begin(), body.end());
     }
     log::warn("kernel cache: {} is damaged and will be made anew", path.string());
     std::error_code ignored;

@@ -27,7 +27,10 @@ std::string tool(const std::vector<std::string>& names, const char* what, const 
   if (path.empty()) {
     std::string list;
     for (const std::string& n : names) list += (list.empty() ? "" : ", ") + n;
-    throw UnsupportedError({.device = {}, .what = std::string(what) + " is not installed", .source = "looked for " + list + " in PATH", .hint = std::string("apt-get install ") + package});
+    throw UnsupportedError({.device = {},
+                            .what = std::string(what) + " is not installed",
+                            .source = "looked for " + list + " in PATH",
+                            .hint = std::string("apt-get install ") + package});
   }
   return path;
 }
@@ -36,8 +39,11 @@ std::string clang_program(const CompileOptions& o) {
   const std::string& chosen = o.clang.empty() ? env().clang : o.clang;
   if (chosen.empty()) return tool(kClangs, "clang", "clang-22");
   if (::access(chosen.c_str(), X_OK) != 0)
-    throw UnsupportedError({.device = {}, .what = "the chosen clang cannot be run", .source = chosen + ": " + std::strerror(errno),
-                            .hint = "correct BAREGPU_CLANG (the full path of a program), or unset it and apt-get install clang-22"});
+    throw UnsupportedError(
+        {.device = {},
+         .what = "the chosen clang cannot be run",
+         .source = chosen + ": " + std::strerror(errno),
+         .hint = "correct BAREGPU_CLANG (the full path of a program), or unset it and apt-get install clang-22"});
   return chosen;
 }
 
@@ -46,11 +52,15 @@ std::string builtins() {
     const std::string path = std::string(folder) + "/" + kBuiltins;
     if (::access(path.c_str(), R_OK) == 0) return path;
   }
-  throw UnsupportedError({.device = {}, .what = std::string("the OpenCL builtins (") + kBuiltins + ") are not installed", .source = std::string("looked in ") + kBuiltinFolders[0],
+  throw UnsupportedError({.device = {},
+                          .what = std::string("the OpenCL builtins (") + kBuiltins + ") are not installed",
+                          .source = std::string("looked in ") + kBuiltinFolders[0],
                           .hint = "apt-get install libclc-22"});
 }
 
-std::string_view prelude(SourceKind kind) { return kind == SourceKind::kOpenCl ? kOpenClPrelude : kind == SourceKind::kHip ? kHipPrelude : ""; }
+std::string_view prelude(SourceKind kind) {
+  return kind == SourceKind::kOpenCl ? kOpenClPrelude : kind == SourceKind::kHip ? kHipPrelude : "";
+}
 
 /// What identifies a tool for the cache: a newer one may compile differently.
 std::string identity(const std::string& path) {
@@ -63,16 +73,19 @@ std::string identity(const std::string& path) {
 void write(const std::string& path, std::string_view text) {
   std::ofstream out(path, std::ios::binary);
   out.write(text.data(), std::streamsize(text.size()));
-  if (!out.flush()) throw Error({.device = {}, .what = "cannot write " + path, .source = std::strerror(errno), .hint = {}}, "file");
+  if (!out.flush())
+    throw Error({.device = {}, .what = "cannot write " + path, .source = std::strerror(errno), .hint = {}}, "file");
 }
 
 std::vector<std::byte> read(const std::string& path) {
   std::error_code ec;
-  if (std::filesystem::is_directory(path, ec)) throw Error({.device = {}, .what = "cannot read " + path, .source = "it is a folder", .hint = {}}, "file");
+  if (std::filesystem::is_directory(path, ec))
+    throw Error({.device = {}, .what = "cannot read " + path, .source = "it is a folder", .hint = {}}, "file");
   errno = 0;
   std::ifstream in(path, std::ios::binary);
   const std::string text((std::istreambuf_iterator<char>(in)), {});
-  if (!in.is_open() || in.bad()) throw Error({.device = {}, .what = "cannot read " + path, .source = std::strerror(errno), .hint = {}}, "file");
+  if (!in.is_open() || in.bad())
+    throw Error({.device = {}, .what = "cannot read " + path, .source = std::strerror(errno), .hint = {}}, "file");
   const auto* p = reinterpret_cast<const std::byte*>(text.data());
   return {p, p + text.size()};
 }
@@ -85,13 +98,24 @@ std::string rename_in(std::string text, const std::string& from, const std::stri
 
 void run_tool(const std::vector<std::string>& arguments, const std::string& file, const std::string& name) {
   const ProgramResult r = run_program(arguments);
-  if (r.exit_code != 0) throw CompileError({.device = {}, .what = fmt::format("{} does not compile\n{}", name, rename_in(r.output, file, name)), .source = {}, .hint = {}});
+  if (r.exit_code != 0)
+    throw CompileError({.device = {},
+                        .what = fmt::format("{} does not compile\n{}", name, rename_in(r.output, file, name)),
+                        .source = {},
+                        .hint = {}});
 }
 
-bool unoptimised(SourceKind kind, const CompileOptions& o) { return o.optimization == 0 && (kind == SourceKind::kOpenCl || kind == SourceKind::kHip); }
+bool unoptimised(SourceKind kind, const CompileOptions& o) {
+  return o.optimization == 0 && (kind == SourceKind::kOpenCl || kind == SourceKind::kHip);
+}
 
 std::vector<std::string> clang_arguments(SourceKind kind, const CompileOptions& o, const std::string& clang) {
-  std::vector<std::string> a = {clang, "-O" + std::to_string(std::min(o.optimization, 3u)), "-mcpu=" + o.arch, "-mcode-object-version=5", "-fno-color-diagnostics", "-nogpulib"};
+  std::vector<std::string> a = {clang,
+                                "-O" + std::to_string(std::min(o.optimization, 3u)),
+                                "-mcpu=" + o.arch,
+                                "-mcode-object-version=5",
+                                "-fno-color-diagnostics",
+                                "-nogpulib"};
   // Bitcode, for the passes that compile_ir() adds at this level; optnone would switch them off.
   if (unoptimised(kind, o)) a.insert(a.end(), {"-c", "-emit-llvm", "-Xclang", "-disable-O0-optnone"});
   if (o.wave64) a.push_back("-mwavefrontsize64");
@@ -100,21 +124,25 @@ std::vector<std::string> clang_arguments(SourceKind kind, const CompileOptions& 
   auto add = [&](std::initializer_list<const char*> more) { a.insert(a.end(), more.begin(), more.end()); };
   switch (kind) {
     case SourceKind::kOpenCl:
-      add({"--target=amdgcn-amd-amdhsa", "-x", "cl", "-cl-std=CL2.0", "-cl-kernel-arg-info", "-Xclang", "-finclude-default-header"});
+      add({"--target=amdgcn-amd-amdhsa", "-x", "cl", "-cl-std=CL2.0", "-cl-kernel-arg-info", "-Xclang",
+           "-finclude-default-header"});
       break;
     case SourceKind::kHip:
       a[2] = "--offload-arch=" + o.arch;
-      add({"-x", "hip", "--cuda-device-only", "--no-gpu-bundle-output", "-nogpuinc", "-nostdinc", "-std=c++17", "-fno-exceptions"});
+      add({"-x", "hip", "--cuda-device-only", "--no-gpu-bundle-output", "-nogpuinc", "-nostdinc", "-std=c++17",
+           "-fno-exceptions"});
       break;
     case SourceKind::kAssembly: add({"--target=amdgcn-amd-amdhsa", "-x", "assembler"}); return a;
-    case SourceKind::kLlvmIr: case SourceKind::kCodeObject: break;  // not clang's
+    case SourceKind::kLlvmIr:
+    case SourceKind::kCodeObject: break;  // not clang's
   }
   add({"-Xclang", "-mlink-builtin-bitcode", "-Xclang"});
   a.push_back(builtins());
   return a;
 }
 
-std::vector<std::byte> run_clang(SourceKind kind, std::string_view text, const std::string& name, const std::vector<std::string>& arguments) {
+std::vector<std::byte> run_clang(SourceKind kind, std::string_view text, const std::string& name,
+                                 const std::vector<std::string>& arguments) {
   const TemporaryFolder folder;
   const std::string source = folder.file("source"), object = folder.file("object");
   write(source, text);
@@ -140,22 +168,37 @@ std::vector<std::byte> link(std::span<const std::byte> object, const std::string
 
 SourceKind source_kind(const std::string& path, std::span<const std::byte> bytes) {
   const std::string_view head(reinterpret_cast<const char*>(bytes.data()), std::min<size_t>(bytes.size(), 4));
-  if (head == "\x7f" "ELF") return SourceKind::kCodeObject;
+  if (head ==
+      "\x7f"
+      "ELF")
+    return SourceKind::kCodeObject;
   if (head == "BC\xC0\xDE") return SourceKind::kLlvmIr;
-  struct Row { const char* ending; SourceKind kind; };
-  for (const Row& r : {Row{".cl", SourceKind::kOpenCl}, Row{".hip", SourceKind::kHip}, Row{".ll", SourceKind::kLlvmIr}, Row{".bc", SourceKind::kLlvmIr},
-                       Row{".s", SourceKind::kAssembly}, Row{".co", SourceKind::kCodeObject}, Row{".hsaco", SourceKind::kCodeObject}, Row{".o", SourceKind::kCodeObject}})
+  struct Row {
+    const char* ending;
+    SourceKind kind;
+  };
+  for (const Row& r :
+       {Row{".cl", SourceKind::kOpenCl}, Row{".hip", SourceKind::kHip}, Row{".ll", SourceKind::kLlvmIr},
+        Row{".bc", SourceKind::kLlvmIr}, Row{".s", SourceKind::kAssembly}, Row{".co", SourceKind::kCodeObject},
+        Row{".hsaco", SourceKind::kCodeObject}, Row{".o", SourceKind::kCodeObject}})
     if (path.ends_with(r.ending)) return r.kind;
-  throw ParseError({.device = {}, .what = path + ": what kind of file this is cannot be told", .source = {},
-                    .hint = "known: OpenCL C (.cl), HIP-like C++ (.hip), LLVM IR (.ll, .bc), assembly (.s), code objects (.co, .hsaco)"});
+  throw ParseError({.device = {},
+                    .what = path + ": what kind of file this is cannot be told",
+                    .source = {},
+                    .hint = "known: OpenCL C (.cl), HIP-like C++ (.hip), LLVM IR (.ll, .bc), assembly (.s), code "
+                            "objects (.co, .hsaco)"});
 }
 
-std::vector<std::byte> compile(SourceKind kind, std::string_view text, const std::string& name, const CompileOptions& o) {
+std::vector<std::byte> compile(SourceKind kind, std::string_view text, const std::string& name,
+                               const CompileOptions& o) {
   const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
   if (kind == SourceKind::kCodeObject) return {bytes, bytes + text.size()};
   const bool ir = kind == SourceKind::kLlvmIr;
   if (ir && !(o.defines.empty() && o.extra.empty()))
-    throw UnsupportedError({.device = {}, .what = name + ": LLVM IR takes no defines and no further arguments of clang", .source = {}, .hint = {}});
+    throw UnsupportedError({.device = {},
+                            .what = name + ": LLVM IR takes no defines and no further arguments of clang",
+                            .source = {},
+                            .hint = {}});
   const std::string clang = ir ? "" : clang_program(o);
   const std::vector<std::string> arguments = ir ? std::vector<std::string>{} : clang_arguments(kind, o, clang);
   std::string options = fmt::format("{}|O{}|{}|{}", o.arch, o.optimization, o.wave64, int(kind));
@@ -165,7 +208,9 @@ std::vector<std::byte> compile(SourceKind kind, std::string_view text, const std
   const bool cached = o.use_cache && !env().cache_dir.empty();
   if (cached)
     if (auto hit = cache_load(env().cache_dir, key)) return std::move(*hit);
-  auto compile_and_link = [&](std::string_view module) { return link(compile_ir(module, name, o.arch, o.optimization, o.wave64), name); };
+  auto compile_and_link = [&](std::string_view module) {
+    return link(compile_ir(module, name, o.arch, o.optimization, o.wave64), name);
+  };
   std::vector<std::byte> object;
   if (ir) {
     object = compile_and_link(text);

@@ -27,12 +27,12 @@ struct CompileOptions {
 /// @throws Error naming the file and the known endings.
 SourceKind source_kind(const std::string& path, std::span<const std::byte> bytes);
 
-/// Compiles and links one source text to a code object (ELF bytes). OpenCL C 2.0, HIP-like C++ (see prelude.hpp) and assembly
-/// go through clang 19 or newer; LLVM IR is compiled in this process. The builtins of OpenCL come from libclc.
-/// @param name  what diagnostics call the text. @throws CompileError with clang's diagnostics; UnsupportedError if clang,
-/// the linker or libclc is missing, naming the package.
-/// Thread: any.
-std::vector<std::byte> compile(SourceKind kind, std::string_view text, const std::string& name, const CompileOptions& options);
+/// Compiles and links one source text to a code object (ELF bytes). OpenCL C 2.0, HIP-like C++ (see prelude.hpp) and
+/// assembly go through clang 19 or newer; LLVM IR is compiled in this process. The builtins of OpenCL come from libclc.
+/// @param name  what diagnostics call the text. @throws CompileError with clang's diagnostics; UnsupportedError if
+/// clang, the linker or libclc is missing, naming the package. Thread: any.
+std::vector<std::byte> compile(SourceKind kind, std::string_view text, const std::string& name,
+                               const CompileOptions& options);
 
 /// Reads, and compiles unless it is a code object. @throws Error if the file cannot be read, and as compile().
 std::vector<std::byte> compile_file_to_object(const std::string& path, const CompileOptions& options);

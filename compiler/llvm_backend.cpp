@@ -26,8 +26,8 @@ __attribute__((weak)) void __lsan_enable(void);
 __attribute__((weak)) void __lsan_ignore_object(const void* p);
 }
 
-// The C interface: stable between versions, and cheap to include; two small C++ headers for what it lacks. Disassembly is in
-// llvm_disasm.cpp.
+// The C interface: stable between versions, and cheap to include; two small C++ headers for what it lacks. Disassembly
+// is in llvm_disasm.cpp.
 namespace baregpu::compiler {
 namespace {
 
@@ -36,16 +36,19 @@ constexpr const char* kTriple = "amdgcn-amd-amdhsa";
 template <auto F>
 struct Deleter {
   template <class T>
-  void operator()(T* p) const { F(p); }
+  void operator()(T* p) const {
+    F(p);
+  }
 };
 using Context = std::unique_ptr<std::remove_pointer_t<LLVMContextRef>, Deleter<LLVMContextDispose>>;
 using Module = std::unique_ptr<std::remove_pointer_t<LLVMModuleRef>, Deleter<LLVMDisposeModule>>;
 using Machine = std::unique_ptr<std::remove_pointer_t<LLVMTargetMachineRef>, Deleter<LLVMDisposeTargetMachine>>;
 using MemoryBuffer = std::unique_ptr<std::remove_pointer_t<LLVMMemoryBufferRef>, Deleter<LLVMDisposeMemoryBuffer>>;
-using PassOptions = std::unique_ptr<std::remove_pointer_t<LLVMPassBuilderOptionsRef>, Deleter<LLVMDisposePassBuilderOptions>>;
+using PassOptions =
+    std::unique_ptr<std::remove_pointer_t<LLVMPassBuilderOptionsRef>, Deleter<LLVMDisposePassBuilderOptions>>;
 
-// LLVM ends the process when it meets something that it cannot compile, e.g. an intrinsic of another chip. Its handler may
-// not return and no exception may cross its frames, so the handler leaves them by longjmp.
+// LLVM ends the process when it meets something that it cannot compile, e.g. an intrinsic of another chip. Its handler
+// may not return and no exception may cross its frames, so the handler leaves them by longjmp.
 thread_local std::jmp_buf* fatal_exit;
 thread_local char fatal_text[4096];
 void on_fatal(const char* reason) {
@@ -93,21 +96,26 @@ std::string take_message(char* message) {
 
 void require_arch(const std::string& arch) {
   if (llvm::AMDGPU::parseArchAMDGCN(arch) == llvm::AMDGPU::GK_NONE)
-    throw UnsupportedError({.device = {}, .what = fmt::format("LLVM {} does not know the architecture '{}'", llvm_version(), arch), .source = {}, .hint = "a newer LLVM may; gfx1100 is a name that it knows"});
+    throw UnsupportedError({.device = {},
+                            .what = fmt::format("LLVM {} does not know the architecture '{}'", llvm_version(), arch),
+                            .source = {},
+                            .hint = "a newer LLVM may; gfx1100 is a name that it knows"});
 }
 
 /// Functions may carry a processor of their own, which would win over `arch`.
 void require_functions_for(LLVMModuleRef module, const std::string& arch, const std::string& name) {
   constexpr std::string_view kCpu = "target-cpu";
   for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f)) {
-    LLVMAttributeRef a = LLVMGetStringAttributeAtIndex(f, unsigned(LLVMAttributeFunctionIndex), kCpu.data(), unsigned(kCpu.size()));
+    LLVMAttributeRef a =
+        LLVMGetStringAttributeAtIndex(f, unsigned(LLVMAttributeFunctionIndex), kCpu.data(), unsigned(kCpu.size()));
     if (!a) continue;
     unsigned length = 0;
     const char* text = LLVMGetStringAttributeValue(a, &length);
     size_t name_length = 0;
     const char* function = LLVMGetValueName2(f, &name_length);
     if (std::string_view(text, length) != arch)
-      fail(name, fmt::format("the function '{}' is for {}, not for {}", std::string_view(function, name_length), std::string_view(text, length), arch));
+      fail(name, fmt::format("the function '{}' is for {}, not for {}", std::string_view(function, name_length),
+                             std::string_view(text, length), arch));
   }
 }
 
@@ -121,17 +129,19 @@ std::string llvm_version() {
   return fmt::format("{}.{}.{}", major, minor, patch);
 }
 
-std::vector<std::byte> compile_ir(std::string_view ir, const std::string& name, const std::string& arch, unsigned optimization, bool wave64) {
+std::vector<std::byte> compile_ir(std::string_view ir, const std::string& name, const std::string& arch,
+                                  unsigned optimization, bool wave64) {
   initialize();
   require_arch(arch);
-  // Diagnostics (registers, LDS over the limit) go to this handler and not to return values; without one, an error ends the
-  // process.
+  // Diagnostics (registers, LDS over the limit) go to this handler and not to return values; without one, an error ends
+  // the process.
   std::string diagnostics;
   Context context(LLVMContextCreate());
   LLVMContextSetDiagnosticHandler(
       context.get(),
       [](LLVMDiagnosticInfoRef info, void* out) {
-        if (LLVMGetDiagInfoSeverity(info) == LLVMDSError) *static_cast<std::string*>(out) += take_message(LLVMGetDiagInfoDescription(info)) + "\n";
+        if (LLVMGetDiagInfoSeverity(info) == LLVMDSError)
+          *static_cast<std::string*>(out) += take_message(LLVMGetDiagInfoDescription(info)) + "\n";
       },
       &diagnostics);
   // Consumed by the parser, whether it succeeds or not.
@@ -146,14 +156,20 @@ std::vector<std::byte> compile_ir(std::string_view ir, const std::string& name, 
   LLVMTargetRef target = nullptr;
   message = nullptr;
   if (LLVMGetTargetFromTriple(kTriple, &target, &message))
-    throw UnsupportedError({.device = {}, .what = "this LLVM has no AMDGPU target", .source = take_message(message), .hint = "install libllvm22 or newer"});
+    throw UnsupportedError({.device = {},
+                            .what = "this LLVM has no AMDGPU target",
+                            .source = take_message(message),
+                            .hint = "install libllvm22 or newer"});
   const std::string triple = LLVMGetTarget(module.get());
   if (!triple.empty() && !triple.starts_with("amdgcn")) fail(name, "the module is for " + triple + ", not for amdgcn");
   LLVMSetTarget(module.get(), kTriple);
-  const LLVMCodeGenOptLevel levels[] = {LLVMCodeGenLevelNone, LLVMCodeGenLevelLess, LLVMCodeGenLevelDefault, LLVMCodeGenLevelAggressive};
+  const LLVMCodeGenOptLevel levels[] = {LLVMCodeGenLevelNone, LLVMCodeGenLevelLess, LLVMCodeGenLevelDefault,
+                                        LLVMCodeGenLevelAggressive};
   optimization = std::min(optimization, 3u);
-  Machine machine(LLVMCreateTargetMachine(target, kTriple, arch.c_str(), features(wave64).c_str(), levels[optimization], LLVMRelocPIC, LLVMCodeModelDefault));
-  if (!machine) throw UnsupportedError({.device = {}, .what = "this LLVM cannot compile for " + arch, .source = {}, .hint = {}});
+  Machine machine(LLVMCreateTargetMachine(target, kTriple, arch.c_str(), features(wave64).c_str(), levels[optimization],
+                                          LLVMRelocPIC, LLVMCodeModelDefault));
+  if (!machine)
+    throw UnsupportedError({.device = {}, .what = "this LLVM cannot compile for " + arch, .source = {}, .hint = {}});
   require_functions_for(module.get(), arch, name);
   // The version that clang is asked for too (compiler.cpp), unless the module has its own.
   constexpr std::string_view kVersionFlag = "amdhsa_code_object_version";
@@ -165,21 +181,23 @@ std::vector<std::byte> compile_ir(std::string_view ir, const std::string& name, 
   LLVMDisposeTargetData(layout);
 
   PassOptions options(LLVMCreatePassBuilderOptions());
-  // Level 0 leaves out the analysis of what kernels use, without which they ask for every register that a dispatcher can provide,
-  // the queue's address among them.
-  const std::string passes = optimization == 0 ? "default<O0>,amdgpu-attributor" : fmt::format("default<O{}>", optimization);
+  // Level 0 leaves out the analysis of what kernels use, without which they ask for every register that a dispatcher
+  // can provide, the queue's address among them.
+  const std::string passes =
+      optimization == 0 ? "default<O0>,amdgpu-attributor" : fmt::format("default<O{}>", optimization);
   LLVMErrorRef pass_error = nullptr;
   LLVMMemoryBufferRef object = nullptr;
   LLVMBool emit_failed = 0;
   message = nullptr;
   const bool survived = survives([&] {
     pass_error = LLVMRunPasses(module.get(), passes.c_str(), machine.get(), options.get());
-    if (!pass_error) emit_failed = LLVMTargetMachineEmitToMemoryBuffer(machine.get(), module.get(), LLVMObjectFile, &message, &object);
+    if (!pass_error)
+      emit_failed = LLVMTargetMachineEmitToMemoryBuffer(machine.get(), module.get(), LLVMObjectFile, &message, &object);
   });
   if (!survived) {
     // Half-way through a pass nothing of this can be destroyed; it leaks.
-    for (const void* p : {static_cast<const void*>(options.release()), static_cast<const void*>(machine.release()), static_cast<const void*>(module.release()),
-                          static_cast<const void*>(context.release())})
+    for (const void* p : {static_cast<const void*>(options.release()), static_cast<const void*>(machine.release()),
+                          static_cast<const void*>(module.release()), static_cast<const void*>(context.release())})
       if (__lsan_ignore_object) __lsan_ignore_object(p);
     fail(name, fmt::format("LLVM cannot compile it for {}: {}", arch, fatal_text));
   }

@@ -41,29 +41,38 @@ std::vector<Instruction> disassemble_code(std::span<const std::byte> code, const
   const llvm::Triple triple("amdgcn-amd-amdhsa");
   std::string error;
   const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple_argument(triple), error);
-  if (!target) throw UnsupportedError({.device = {}, .what = "this LLVM has no AMDGPU target", .source = error, .hint = "install libllvm22 or newer"});
+  if (!target)
+    throw UnsupportedError({.device = {},
+                            .what = "this LLVM has no AMDGPU target",
+                            .source = error,
+                            .hint = "install libllvm22 or newer"});
   std::unique_ptr<llvm::MCRegisterInfo> registers(target->createMCRegInfo(triple_argument(triple)));
   const llvm::MCTargetOptions options;
   std::unique_ptr<llvm::MCAsmInfo> assembly(target->createMCAsmInfo(*registers, triple_argument(triple), options));
   std::unique_ptr<llvm::MCInstrInfo> instructions(target->createMCInstrInfo());
-  std::unique_ptr<llvm::MCSubtargetInfo> subtarget(target->createMCSubtargetInfo(triple_argument(triple), arch, wave64 ? "+wavefrontsize64,-wavefrontsize32" : ""));
-  if (!subtarget || !subtarget->isCPUStringValid(arch)) throw UnsupportedError({.device = {}, .what = "this LLVM cannot disassemble " + arch, .source = {}, .hint = {}});
+  std::unique_ptr<llvm::MCSubtargetInfo> subtarget(
+      target->createMCSubtargetInfo(triple_argument(triple), arch, wave64 ? "+wavefrontsize64,-wavefrontsize32" : ""));
+  if (!subtarget || !subtarget->isCPUStringValid(arch))
+    throw UnsupportedError({.device = {}, .what = "this LLVM cannot disassemble " + arch, .source = {}, .hint = {}});
   llvm::MCContext context(triple, assembly.get(), registers.get(), subtarget.get());
   std::unique_ptr<llvm::MCDisassembler> disassembler(target->createMCDisassembler(*subtarget, context));
-  std::unique_ptr<llvm::MCInstPrinter> printer(target->createMCInstPrinter(triple, assembly->getAssemblerDialect(), *assembly, *instructions, *registers));
+  std::unique_ptr<llvm::MCInstPrinter> printer(
+      target->createMCInstPrinter(triple, assembly->getAssemblerDialect(), *assembly, *instructions, *registers));
   printer->setPrintImmHex(true);
   llvm::raw_null_ostream nowhere;
   disassembler->CommentStream = &nowhere;
 
   std::vector<Instruction> out;
-  // LLVM's decoder crashes on a literal that the buffer cuts off. Padding makes it readable; what needs it is no instruction.
+  // LLVM's decoder crashes on a literal that the buffer cuts off. Padding makes it readable; what needs it is no
+  // instruction.
   std::vector<uint8_t> padded(code.size() + 16);
   std::memcpy(padded.data(), code.data(), code.size());
   const llvm::ArrayRef<uint8_t> bytes(padded);
   for (uint64_t at = 0; at + 4 <= code.size();) {
     llvm::MCInst inst;
     uint64_t size = 0;
-    if (disassembler->getInstruction(inst, size, bytes.slice(at), at, nowhere) != llvm::MCDisassembler::Success || size == 0 || size > code.size() - at) {
+    if (disassembler->getInstruction(inst, size, bytes.slice(at), at, nowhere) != llvm::MCDisassembler::Success ||
+        size == 0 || size > code.size() - at) {
       uint32_t word;
       std::memcpy(&word, code.data() + at, 4);
       out.push_back({at, 4, fmt::format(".long {:#010x}", word)});

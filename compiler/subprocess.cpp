@@ -43,7 +43,8 @@ bool drain(int fd, std::string& out, Clock::time_point deadline) {
 
 ProgramResult run_program(const std::vector<std::string>& arguments, std::chrono::seconds limit) {
   int pipe_fd[2];
-  if (::pipe2(pipe_fd, O_CLOEXEC) != 0) throw Error({.device = {}, .what = "cannot start " + arguments.at(0), .source = std::strerror(errno), .hint = {}});
+  if (::pipe2(pipe_fd, O_CLOEXEC) != 0)
+    throw Error({.device = {}, .what = "cannot start " + arguments.at(0), .source = std::strerror(errno), .hint = {}});
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
@@ -68,7 +69,10 @@ ProgramResult run_program(const std::vector<std::string>& arguments, std::chrono
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   if (!ended)
-    throw TimeoutError({.device = {}, .what = fmt::format("{} did not end within {} s", arguments[0], limit.count()), .source = {}, .hint = {}});
+    throw TimeoutError({.device = {},
+                        .what = fmt::format("{} did not end within {} s", arguments[0], limit.count()),
+                        .source = {},
+                        .hint = {}});
   result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return result;
 }
@@ -86,7 +90,11 @@ std::string find_program(const std::vector<std::string>& names) {
 
 TemporaryFolder::TemporaryFolder() {
   std::string pattern = (std::filesystem::temp_directory_path() / "baregpu-XXXXXX").string();
-  if (!::mkdtemp(pattern.data())) throw Error({.device = {}, .what = "cannot make a temporary folder", .source = pattern + ": " + std::strerror(errno), .hint = {}});
+  if (!::mkdtemp(pattern.data()))
+    throw Error({.device = {},
+                 .what = "cannot make a temporary folder",
+                 .source = pattern + ": " + std::strerror(errno),
+                 .hint = {}});
   path_ = pattern;
 }
 

@@ -7,13 +7,14 @@
 namespace baregpu::compiler {
 
 struct ProgramResult {
-  int exit_code = 0;    ///< 128 + signal if it was killed
-  std::string output;   ///< stdout and stderr together, at most 1 MiB
+  int exit_code = 0;   ///< 128 + signal if it was killed
+  std::string output;  ///< stdout and stderr together, at most 1 MiB
 };
 
 /// @param arguments  argument vector; [0] is the program, a path or a name to look up in PATH.
 /// @throws Error if it cannot be started, TimeoutError if it runs longer than `limit` (it is killed then).
-ProgramResult run_program(const std::vector<std::string>& arguments, std::chrono::seconds limit = std::chrono::seconds(120));
+ProgramResult run_program(const std::vector<std::string>& arguments,
+                          std::chrono::seconds limit = std::chrono::seconds(120));
 
 /// Full path of the first of `names` that PATH has, or "".
 std::string find_program(const std::vector<std::string>& names);

@@ -11,7 +11,8 @@
 namespace baregpu {
 namespace {
 
-constexpr const char* kInterfaces[] = {"PCI", "VFIO", "USB", "KFD", "NVK", "REMOTE", "MOCKPCI", "MOCKKFD", "MOCKUSB", "MOCKNVK", "MOCK"};
+constexpr const char* kInterfaces[] = {"PCI",     "VFIO",    "USB",     "KFD",     "NVK", "REMOTE",
+                                       "MOCKPCI", "MOCKKFD", "MOCKUSB", "MOCKNVK", "MOCK"};
 constexpr const char* kKinds[] = {"AMD", "NV", "CPU"};
 constexpr const char* kRenderers[] = {"LLVM", "PTX"};
 constexpr unsigned kMaxIndex = 255;
@@ -29,12 +30,17 @@ bool known(const char* const (&names)[N], std::string_view v) {
 }
 
 [[noreturn]] void bad(std::string_view text, const std::string& why) {
-  throw UsageError({.device = {}, .what = fmt::format("device '{}': {}", text, why), .source = {},
-                    .hint = fmt::format("the form is [IFACE+]KIND[:INDEX][:RENDERER][:ARCH], e.g. PCI+AMD, AMD:1, MOCKPCI+AMD::gfx1101; IFACE is one of {}; KIND is {}",
+  throw UsageError({.device = {},
+                    .what = fmt::format("device '{}': {}", text, why),
+                    .source = {},
+                    .hint = fmt::format("the form is [IFACE+]KIND[:INDEX][:RENDERER][:ARCH], e.g. PCI+AMD, AMD:1, "
+                                        "MOCKPCI+AMD::gfx1101; IFACE is one of {}; KIND is {}",
                                         list(kInterfaces), list(kKinds))});
 }
 
-bool all_digits(std::string_view s) { return !s.empty() && std::all_of(s.begin(), s.end(), [](char c) { return c >= '0' && c <= '9'; }); }
+bool all_digits(std::string_view s) {
+  return !s.empty() && std::all_of(s.begin(), s.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
 
 /// "gfx" and three or more hexadecimal digits, or "sm_" and two or three digits with an optional letter.
 bool is_arch(std::string_view s) {
@@ -75,7 +81,8 @@ DeviceSpec parse_device_spec(std::string_view text) {
   size_t next = 1;
   if (next < parts.size() && all_digits(parts[next])) {
     const auto [end, ec] = std::from_chars(parts[next].data(), parts[next].data() + parts[next].size(), spec.index);
-    if (ec != std::errc() || spec.index > kMaxIndex) bad(text, fmt::format("index {} is too large (0..{})", parts[next], kMaxIndex));
+    if (ec != std::errc() || spec.index > kMaxIndex)
+      bad(text, fmt::format("index {} is too large (0..{})", parts[next], kMaxIndex));
     ++next;
   }
   if (next < parts.size()) {

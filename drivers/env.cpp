@@ -28,7 +28,8 @@ constexpr EnvRow kRows[] = {
     {"GMMU", "0|1", "use the GPU's page tables (1) or physical addresses (0)", "-"},
     {"VFIO", "0|1", "reach PCI devices through vfio-pci", "--device VFIO+AMD"},
     {"BAREGPU_CACHE", "DIR", "folder of compiled kernels", "compiler::CompilerOptions"},
-    {"BAREGPU_CLANG", "FILE", "the clang that compiles kernels; default clang-22 to clang-19 in PATH", "compiler::CompileOptions"},
+    {"BAREGPU_CLANG", "FILE", "the clang that compiles kernels; default clang-22 to clang-19 in PATH",
+     "compiler::CompileOptions"},
     {"MOCK_CARD", "cold|amdgpu|am|am-dirty|stalled|vf", "state in which the mock card is found", "mock::MockOptions"},
     {"MOCK_FAULT", "name@N,...", "faults that the mock injects", "mock::MockOptions"},
     {"MOCK_STATE", "DIR", "folder for the mock's non-volatile state", "mock::MockOptions"},
@@ -36,8 +37,10 @@ constexpr EnvRow kRows[] = {
 };
 
 [[noreturn]] void bad(const char* name, std::string_view value, const char* wants) {
-  throw UsageError({.device = {}, .what = std::string(name) + "='" + std::string(value) + "' is not understood",
-                    .source = {}, .hint = std::string("it takes ") + wants});
+  throw UsageError({.device = {},
+                    .what = std::string(name) + "='" + std::string(value) + "' is not understood",
+                    .source = {},
+                    .hint = std::string("it takes ") + wants});
 }
 
 template <class T>

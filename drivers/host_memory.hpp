@@ -9,14 +9,15 @@ namespace baregpu {
 /// Unmapped in the destructor.
 class PinnedMemory final : public DmaBuffer::Owner {
  public:
-  /// `size` is a multiple of 4 KiB. @throws OutOfMemoryError that says what to reserve, Error for a contiguous run over 2 MiB.
+  /// `size` is a multiple of 4 KiB. @throws OutOfMemoryError that says what to reserve, Error for a contiguous run over
+  /// 2 MiB.
   PinnedMemory(Os& os, uint64_t size, bool contiguous);
   ~PinnedMemory() override;
   PinnedMemory(const PinnedMemory&) = delete;
   std::byte* data() const { return data_; }
   uint64_t mapped_size() const { return mapped_; }
-  /// Physical address of each 4 KiB page of the first `size` bytes. @throws TransportError without the permission to see
-  /// them, or if one needs more than `bits` bits.
+  /// Physical address of each 4 KiB page of the first `size` bytes. @throws TransportError without the permission to
+  /// see them, or if one needs more than `bits` bits.
   std::vector<BusAddress> physical_pages(uint64_t size, unsigned bits, const std::string& device) const;
 
  private:

@@ -13,7 +13,7 @@ namespace baregpu {
 
 /// One GPU that an interface can see, opened or not. Listing takes no lock and changes nothing.
 struct FoundDevice {
-  std::string name;                  ///< "0000:03:00.0", "MOCKPCI+AMD:0"
+  std::string name;  ///< "0000:03:00.0", "MOCKPCI+AMD:0"
   PciId id;
   std::string model;                 ///< in words, as far as known
   std::string owner;                 ///< "no driver", "amdgpu", "vfio-pci", "locked by pid 12 (foo)", "mock"

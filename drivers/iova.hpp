@@ -7,7 +7,9 @@
 
 namespace baregpu {
 
-struct IovaRange { uint64_t first, last; };  ///< inclusive
+struct IovaRange {
+  uint64_t first, last;
+};  ///< inclusive
 
 /// First-fit allocator over the IOMMU's ranges. Thread: one at a time.
 class IovaAllocator {

@@ -2,14 +2,14 @@
 
 #include <cstring>
 
-#include "drivers/base/error.hpp"
 #include <fmt/format.h>
+#include "drivers/base/error.hpp"
 
 namespace baregpu {
 
 void Mmio::fail(uint64_t offset, uint64_t width) const {
-  throw Error(fmt::format("access of {} bytes at offset {:#x} of a device window of {:#x} bytes{}", width, offset, size_,
-                          offset % (width < 8 ? width : 8) ? " (misaligned)" : ""));
+  throw Error(fmt::format("access of {} bytes at offset {:#x} of a device window of {:#x} bytes{}", width, offset,
+                          size_, offset % (width < 8 ? width : 8) ? " (misaligned)" : ""));
 }
 
 // memcpy may use byte or overlapping accesses, which device memory need not accept: whole aligned words only.

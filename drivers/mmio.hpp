@@ -40,8 +40,10 @@ class Mmio {
   }
   void write32(uint64_t offset, uint32_t value) const {
     check(offset, 4);
-    if (base_) *reinterpret_cast<volatile uint32_t*>(base_ + offset) = value;
-    else backend_->write32(start_ + offset, value);
+    if (base_)
+      *reinterpret_cast<volatile uint32_t*>(base_ + offset) = value;
+    else
+      backend_->write32(start_ + offset, value);
   }
   uint64_t read64(uint64_t offset) const {
     check(offset, 8);
@@ -49,8 +51,10 @@ class Mmio {
   }
   void write64(uint64_t offset, uint64_t value) const {
     check(offset, 8);
-    if (base_) *reinterpret_cast<volatile uint64_t*>(base_ + offset) = value;
-    else backend_->write64(start_ + offset, value);
+    if (base_)
+      *reinterpret_cast<volatile uint64_t*>(base_ + offset) = value;
+    else
+      backend_->write64(start_ + offset, value);
   }
   /// Block copies with aligned 8- and 4-byte accesses where alignment allows, bytes at ragged ends (VRAM only).
   void read_block(uint64_t offset, std::span<std::byte> out) const;
@@ -62,11 +66,13 @@ class Mmio {
 
  private:
   void check(uint64_t offset, unsigned width) const {
-    if (offset > size_ || size_ - offset < width || offset % width) [[unlikely]] fail(offset, width);
+    if (offset > size_ || size_ - offset < width || offset % width) [[unlikely]]
+      fail(offset, width);
   }
   [[noreturn]] void fail(uint64_t offset, uint64_t width) const;
   void check_range(uint64_t offset, uint64_t size) const {
-    if (offset > size_ || size_ - offset < size) [[unlikely]] fail(offset, size);
+    if (offset > size_ || size_ - offset < size) [[unlikely]]
+      fail(offset, size);
   }
 
   volatile std::byte* base_ = nullptr;

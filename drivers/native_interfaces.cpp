@@ -17,9 +17,15 @@ PciInterface row(const char* name, const char* description, Os& os, Obstacles ob
   r.description = description;
   r.list = [&os, obstacles](const DeviceSpec& spec) {
     std::vector<FoundDevice> out;
-    if (!os.exists("/sys/bus/pci/devices")) return out;  // a container or VM without PCI: nothing there, not an error of listing
+    if (!os.exists("/sys/bus/pci/devices"))
+      return out;  // a container or VM without PCI: nothing there, not an error of listing
     for (const PciFunction& f : find_gpus(os, spec.kind)) {
-      FoundDevice d{.name = f.bdf, .id = f.id, .model = f.model, .owner = f.driver.empty() ? "no driver" : f.driver, .usable = false, .missing = obstacles(os, f)};
+      FoundDevice d{.name = f.bdf,
+                    .id = f.id,
+                    .model = f.model,
+                    .owner = f.driver.empty() ? "no driver" : f.driver,
+                    .usable = false,
+                    .missing = obstacles(os, f)};
       if (const std::string holder = lock_holder(os, f); !holder.empty()) {
         d.owner = "in use by " + holder;
         d.missing.push_back(holder + " is using it: end that process first");
@@ -32,7 +38,11 @@ PciInterface row(const char* name, const char* description, Os& os, Obstacles ob
   r.open = [&os, open, name = r.name](const DeviceSpec& spec) {
     const std::vector<PciFunction> found = find_gpus(os, spec.kind);
     if (spec.index >= found.size())
-      throw TransportError({.device = spec.str(), .what = "there is no such device on " + name, .source = std::to_string(found.size()) + " found", .hint = "`baregpu info` lists them"}, "no_device");
+      throw TransportError({.device = spec.str(),
+                            .what = "there is no such device on " + name,
+                            .source = std::to_string(found.size()) + " found",
+                            .hint = "`baregpu info` lists them"},
+                           "no_device");
     return open(os, found[spec.index]);
   };
   return r;

@@ -13,12 +13,16 @@
 
 namespace baregpu {
 
-int Os::open(const std::string& absolute, int flags, mode_t mode) { return ::open(path(absolute).c_str(), flags | O_CLOEXEC, mode); }
+int Os::open(const std::string& absolute, int flags, mode_t mode) {
+  return ::open(path(absolute).c_str(), flags | O_CLOEXEC, mode);
+}
 int Os::close(int fd) { return ::close(fd); }
 ssize_t Os::pread(int fd, void* out, size_t size, off_t offset) { return ::pread(fd, out, size, offset); }
 ssize_t Os::pwrite(int fd, const void* in, size_t size, off_t offset) { return ::pwrite(fd, in, size, offset); }
 int Os::ioctl(int fd, unsigned long request, void* argument) { return ::ioctl(fd, request, argument); }
-void* Os::mmap(size_t size, int protection, int flags, int fd, off_t offset) { return ::mmap(nullptr, size, protection, flags, fd, offset); }
+void* Os::mmap(size_t size, int protection, int flags, int fd, off_t offset) {
+  return ::mmap(nullptr, size, protection, flags, fd, offset);
+}
 int Os::munmap(void* at, size_t size) { return ::munmap(at, size); }
 
 std::vector<uint64_t> Os::pagemap(const void* va, size_t pages) {
@@ -26,7 +30,8 @@ std::vector<uint64_t> Os::pagemap(const void* va, size_t pages) {
   FileDescriptor fd(*this, ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
   if (!fd) return entries;
   const off_t offset = off_t(reinterpret_cast<uintptr_t>(va) / 4096 * 8);
-  if (::pread(fd.get(), entries.data(), pages * 8, offset) != ssize_t(pages * 8)) std::fill(entries.begin(), entries.end(), 0);
+  if (::pread(fd.get(), entries.data(), pages * 8, offset) != ssize_t(pages * 8))
+    std::fill(entries.begin(), entries.end(), 0);
   return entries;
 }
 
@@ -62,7 +67,8 @@ std::string Os::link_name(const std::string& absolute) const {
 std::vector<std::string> Os::list(const std::string& absolute) const {
   std::vector<std::string> out;
   std::error_code ec;
-  for (const auto& entry : std::filesystem::directory_iterator(path(absolute), ec)) out.push_back(entry.path().filename().string());
+  for (const auto& entry : std::filesystem::directory_iterator(path(absolute), ec))
+    out.push_back(entry.path().filename().string());
   std::sort(out.begin(), out.end());
   return out;
 }

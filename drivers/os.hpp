@@ -25,7 +25,8 @@ class Os {
   virtual int ioctl(int fd, unsigned long request, void* argument);
   virtual void* mmap(size_t size, int protection, int flags, int fd, off_t offset);
   virtual int munmap(void* at, size_t size);
-  /// Physical page numbers of `pages` host pages from `va`, as /proc/self/pagemap gives them (bit 63 present, 54:0 PFN).
+  /// Physical page numbers of `pages` host pages from `va`, as /proc/self/pagemap gives them (bit 63 present, 54:0
+  /// PFN).
   virtual std::vector<uint64_t> pagemap(const void* va, size_t pages);
   /// Writes in one call, as sysfs attributes want it. @returns 0 or an errno value.
   virtual int write_text(const std::string& absolute, const std::string& text);

@@ -21,8 +21,8 @@ struct PciId {
 };
 
 struct BarInfo {
-  BusAddress bus{};      ///< where a peer on the same fabric reaches it
-  uint64_t size = 0;     ///< bytes; 0 = the BAR does not exist or is unassigned
+  BusAddress bus{};   ///< where a peer on the same fabric reaches it
+  uint64_t size = 0;  ///< bytes; 0 = the BAR does not exist or is unassigned
   bool prefetchable = false;
   bool is_64bit = false;
 };
@@ -33,7 +33,9 @@ enum class BarCaching { kUncached, kWriteCombined };
 /// A mapping of one BAR; unmapped in the destructor. Must not outlive its PciDevice.
 class BarMapping {
  public:
-  struct Owner { virtual ~Owner() = default; };
+  struct Owner {
+    virtual ~Owner() = default;
+  };
   BarMapping() = default;
   BarMapping(Mmio mmio, std::unique_ptr<Owner> owner) : mmio_(mmio), owner_(std::move(owner)) {}
   const Mmio& mmio() const { return mmio_; }
@@ -48,7 +50,9 @@ class BarMapping {
 /// last signal that covers it. Must not outlive its PciDevice.
 class DmaBuffer {
  public:
-  struct Owner { virtual ~Owner() = default; };
+  struct Owner {
+    virtual ~Owner() = default;
+  };
   DmaBuffer() = default;
   DmaBuffer(Mmio view, std::vector<BusAddress> pages, std::unique_ptr<Owner> owner)
       : view_(view), pages_(std::move(pages)), owner_(std::move(owner)) {}

@@ -11,19 +11,19 @@ namespace baregpu {
 
 /// One PCI function as sysfs shows it.
 struct PciFunction {
-  std::string bdf;           ///< "0000:03:00.0"; domains may be wider
+  std::string bdf;  ///< "0000:03:00.0"; domains may be wider
   PciId id;
-  std::string model;         ///< from pci.ids, or the numbers
-  std::string driver;        ///< "" = none bound
-  std::string iommu_group;   ///< "" = no IOMMU
-  std::string iommu_type;    ///< "identity", "DMA", "DMA-FQ", "" without IOMMU
+  std::string model;        ///< from pci.ids, or the numbers
+  std::string driver;       ///< "" = none bound
+  std::string iommu_group;  ///< "" = no IOMMU
+  std::string iommu_type;   ///< "identity", "DMA", "DMA-FQ", "" without IOMMU
   std::array<BarInfo, 6> bars;
 
   std::string folder() const { return "/sys/bus/pci/devices/" + bdf; }
 };
 
-/// Display and accelerator functions of AMD ("AMD") or NVIDIA ("NV"), sorted by address. A function that vanishes while it
-/// is looked at is left out. @throws TransportError if there is no PCI bus or it cannot be listed.
+/// Display and accelerator functions of AMD ("AMD") or NVIDIA ("NV"), sorted by address. A function that vanishes while
+/// it is looked at is left out. @throws TransportError if there is no PCI bus or it cannot be listed.
 std::vector<PciFunction> find_gpus(Os& os, const std::string& kind);
 
 /// The BARs of a function, from its `resource` file.

@@ -54,7 +54,8 @@ class SysfsDevice final : public PciDevice {
     config_ = FileDescriptor(os_, os_.open(f_.folder() + "/config", O_RDWR));
     if (!config_) fail("cannot open config space", "config", errno);
     // An unbound function may be suspended; config accesses wake it, mapped BARs do not.
-    if (const auto before = os_.read_text(power_.file()); before && os_.write_text(power_.file(), "on") == 0) power_.set(*before);
+    if (const auto before = os_.read_text(power_.file()); before && os_.write_text(power_.file(), "on") == 0)
+      power_.set(*before);
     // `enable` counts: what is added here is taken back.
     if (const int e = os_.write_text(enable_.file(), "1"); e != 0) fail("cannot enable the function", "enable", e);
     enable_.set("0");
@@ -82,7 +83,8 @@ class SysfsDevice final : public PciDevice {
 
   void config_write(unsigned offset, unsigned width, uint32_t value) override {
     check_config(offset, width);
-    if (os_.pwrite(config_.get(), &value, width, offset) != ssize_t(width)) fail(fmt::format("cannot write config space at {:#x}", offset), "config", errno);
+    if (os_.pwrite(config_.get(), &value, width, offset) != ssize_t(width))
+      fail(fmt::format("cannot write config space at {:#x}", offset), "config", errno);
   }
 
   BarInfo bar_info(unsigned bar) override { return bar < f_.bars.size() ? f_.bars[bar] : BarInfo{}; }
@@ -120,12 +122,17 @@ class SysfsDevice final : public PciDevice {
         (void)os_.write_text(file, std::to_string(log2_floor(before >> 20)));
         f_.bars = read_bars(os_, f_.folder());
         if (bar_info(bar).size == 0)
-          throw TransportError({.device = name(), .what = fmt::format("BAR {} lost its address in a failed resize to {} MiB", bar, uint64_t{1} << n), .source = std::strerror(error),
-                                .hint = fmt::format("`echo 1 | sudo tee {}/remove`, then `echo 1 | sudo tee /sys/bus/pci/rescan`", f_.folder())});
+          throw TransportError(
+              {.device = name(),
+               .what = fmt::format("BAR {} lost its address in a failed resize to {} MiB", bar, uint64_t{1} << n),
+               .source = std::strerror(error),
+               .hint = fmt::format("`echo 1 | sudo tee {}/remove`, then `echo 1 | sudo tee /sys/bus/pci/rescan`",
+                                   f_.folder())});
       }
     }
     const uint64_t now = bar_info(bar).size;
-    if (error && now == before) log::info("{}: BAR {} stays at {} MiB: {}", name(), bar, now >> 20, std::strerror(error));
+    if (error && now == before)
+      log::info("{}: BAR {} stays at {} MiB: {}", name(), bar, now >> 20, std::strerror(error));
     return now;
   }
 
@@ -141,7 +148,11 @@ class SysfsDevice final : public PciDevice {
 
   void reset() override {
     const std::string file = f_.folder() + "/reset";
-    if (!os_.exists(file)) throw UnsupportedError({.device = name(), .what = "the kernel has no way to reset this function", .source = file, .hint = "a function that shares its bus with others cannot be reset by it"});
+    if (!os_.exists(file))
+      throw UnsupportedError({.device = name(),
+                              .what = "the kernel has no way to reset this function",
+                              .source = file,
+                              .hint = "a function that shares its bus with others cannot be reset by it"});
     if (const int e = os_.write_text(file, "1"); e != 0) fail("reset failed", "reset", e);
     for (int i = 0; i < 100; ++i) {
       const uint32_t id = config_read(0, 2);
@@ -153,11 +164,15 @@ class SysfsDevice final : public PciDevice {
 
  private:
   [[noreturn]] void fail(const std::string& what, const std::string& file, int error) const {
-    const char* hint = error == EACCES || error == EPERM ? "run as root; with kernel lockdown (Secure Boot) use DEV=VFIO+..."
-                       : error == EBUSY                  ? "a kernel driver has it; `baregpu info` tells how to release it"
-                       : error == ENODEV || error == ENOENT ? "the function is gone: `echo 1 | sudo tee /sys/bus/pci/rescan`"
-                                                            : "";
-    throw TransportError({.device = name(), .what = what, .source = file + (error ? std::string(": ") + std::strerror(error) : ""), .hint = hint});
+    const char* hint =
+        error == EACCES || error == EPERM    ? "run as root; with kernel lockdown (Secure Boot) use DEV=VFIO+..."
+        : error == EBUSY                     ? "a kernel driver has it; `baregpu info` tells how to release it"
+        : error == ENODEV || error == ENOENT ? "the function is gone: `echo 1 | sudo tee /sys/bus/pci/rescan`"
+                                             : "";
+    throw TransportError({.device = name(),
+                          .what = what,
+                          .source = file + (error ? std::string(": ") + std::strerror(error) : ""),
+                          .hint = hint});
   }
   void check_config(unsigned offset, unsigned width) const {
     if ((width != 1 && width != 2 && width != 4) || offset % width || offset + width > 4096)

@@ -21,8 +21,12 @@
 namespace baregpu {
 namespace {
 
-[[noreturn]] void fail(const std::string& device, const std::string& what, const std::string& source, int error, const char* hint = "") {
-  throw TransportError({.device = device, .what = what, .source = source + (error ? std::string(": ") + std::strerror(error) : ""), .hint = hint});
+[[noreturn]] void fail(const std::string& device, const std::string& what, const std::string& source, int error,
+                       const char* hint = "") {
+  throw TransportError({.device = device,
+                        .what = what,
+                        .source = source + (error ? std::string(": ") + std::strerror(error) : ""),
+                        .hint = hint});
 }
 
 /// One container with one group: an address space of its own.
@@ -30,24 +34,35 @@ class Container {
  public:
   Container(Os& os, const PciFunction& f) : os_(os), name_(f.bdf) {
     container_ = FileDescriptor(os_, os_.open("/dev/vfio/vfio", O_RDWR));
-    if (!container_) fail(name_, "cannot open VFIO", "/dev/vfio/vfio", errno, "load the module: `sudo modprobe vfio-pci`");
-    if (call("VFIO_GET_API_VERSION", container_, VFIO_GET_API_VERSION, nullptr) != VFIO_API_VERSION) fail(name_, "unknown VFIO API version", "VFIO_GET_API_VERSION", 0);
+    if (!container_)
+      fail(name_, "cannot open VFIO", "/dev/vfio/vfio", errno, "load the module: `sudo modprobe vfio-pci`");
+    if (call("VFIO_GET_API_VERSION", container_, VFIO_GET_API_VERSION, nullptr) != VFIO_API_VERSION)
+      fail(name_, "unknown VFIO API version", "VFIO_GET_API_VERSION", 0);
     const std::string node = vfio_group_node(os_, f);
     no_iommu_ = node.starts_with("/dev/vfio/noiommu-");
     group_ = FileDescriptor(os_, os_.open(node, O_RDWR));
     if (!group_) {
       const int e = errno;
-      if (e == EBUSY) throw TransportError({.device = name_, .what = "another process has the VFIO group", .source = node, .hint = "end that process first"}, "device_held");
-      fail(name_, "cannot open the VFIO group", node, e, e == EACCES ? "give this user the node, e.g. `sudo chown $USER <node>`" : "bind the function to vfio-pci; `baregpu info` tells how");
+      if (e == EBUSY)
+        throw TransportError({.device = name_,
+                              .what = "another process has the VFIO group",
+                              .source = node,
+                              .hint = "end that process first"},
+                             "device_held");
+      fail(name_, "cannot open the VFIO group", node, e,
+           e == EACCES ? "give this user the node, e.g. `sudo chown $USER <node>`"
+                       : "bind the function to vfio-pci; `baregpu info` tells how");
     }
     vfio_group_status status{};
     status.argsz = sizeof status;
     call("VFIO_GROUP_GET_STATUS", group_, VFIO_GROUP_GET_STATUS, &status);
     if (!(status.flags & VFIO_GROUP_FLAGS_VIABLE))
-      fail(name_, "the IOMMU group is not viable: a kernel driver has another function of it", node, 0, "`baregpu info` lists the function and how to release it");
+      fail(name_, "the IOMMU group is not viable: a kernel driver has another function of it", node, 0,
+           "`baregpu info` lists the function and how to release it");
     int container_fd = container_.get();
     call("VFIO_GROUP_SET_CONTAINER", group_, VFIO_GROUP_SET_CONTAINER, &container_fd);
-    call("VFIO_SET_IOMMU", container_, VFIO_SET_IOMMU, reinterpret_cast<void*>(uintptr_t{no_iommu_ ? unsigned(VFIO_NOIOMMU_IOMMU) : unsigned(VFIO_TYPE1v2_IOMMU)}));
+    call("VFIO_SET_IOMMU", container_, VFIO_SET_IOMMU,
+         reinterpret_cast<void*>(uintptr_t{no_iommu_ ? unsigned(VFIO_NOIOMMU_IOMMU) : unsigned(VFIO_TYPE1v2_IOMMU)}));
     std::string bdf = f.bdf;
     device_ = FileDescriptor(os_, os_.ioctl(group_.get(), VFIO_GROUP_GET_DEVICE_FD, bdf.data()));
     if (!device_) fail(name_, "VFIO does not give the function", "VFIO_GROUP_GET_DEVICE_FD", errno);
@@ -70,13 +85,16 @@ class Container {
     std::memcpy(&info, buffer.data(), sizeof info);
     if (info.flags & VFIO_IOMMU_INFO_CAPS)
       // Each link is checked: the chain comes from outside and must end.
-      for (uint32_t at = info.cap_offset, hops = 0; at && at + sizeof(vfio_info_cap_header) <= buffer.size() && hops < 64; ++hops) {
+      for (uint32_t at = info.cap_offset, hops = 0;
+           at && at + sizeof(vfio_info_cap_header) <= buffer.size() && hops < 64; ++hops) {
         vfio_info_cap_header cap;
         std::memcpy(&cap, buffer.data() + at, sizeof cap);
-        if (cap.id == VFIO_IOMMU_TYPE1_INFO_CAP_IOVA_RANGE && at + sizeof(vfio_iommu_type1_info_cap_iova_range) <= buffer.size()) {
+        if (cap.id == VFIO_IOMMU_TYPE1_INFO_CAP_IOVA_RANGE &&
+            at + sizeof(vfio_iommu_type1_info_cap_iova_range) <= buffer.size()) {
           vfio_iommu_type1_info_cap_iova_range ranges;
           std::memcpy(&ranges, buffer.data() + at, sizeof ranges);
-          for (uint32_t i = 0; i < ranges.nr_iovas && at + sizeof ranges + (i + 1) * sizeof(vfio_iova_range) <= buffer.size(); ++i) {
+          for (uint32_t i = 0;
+               i < ranges.nr_iovas && at + sizeof ranges + (i + 1) * sizeof(vfio_iova_range) <= buffer.size(); ++i) {
             vfio_iova_range r;
             std::memcpy(&r, buffer.data() + at + sizeof ranges + i * sizeof r, sizeof r);
             out.push_back({r.start, r.end});
@@ -110,7 +128,9 @@ class Container {
     if (r < 0) fail(name_, "a VFIO call failed", name, errno);
     return r;
   }
-  int device_call(const char* name, unsigned long request, void* argument) { return call(name, device_, request, argument); }
+  int device_call(const char* name, unsigned long request, void* argument) {
+    return call(name, device_, request, argument);
+  }
 
  private:
   Os& os_;
@@ -138,18 +158,26 @@ class MappedMemory final : public DmaBuffer::Owner {
     // Naturally aligned where that is cheap: the GPU's own page tables then use larger fragments.
     const uint64_t align = std::min<uint64_t>(uint64_t{1} << log2_floor(size), 2 * MiB);
     const auto at = iovas_.allocate(size, align);
-    if (!at) throw OutOfMemoryError({.device = device, .what = fmt::format("no IOMMU addresses for {} bytes", size), .source = {}, .hint = {}});
+    if (!at)
+      throw OutOfMemoryError(
+          {.device = device, .what = fmt::format("no IOMMU addresses for {} bytes", size), .source = {}, .hint = {}});
     iova_ = *at;
     if (const int e = container_.map(memory_.data(), iova_, size); e != 0) {
       iovas_.free(iova_, size);
-      throw OutOfMemoryError({.device = device, .what = fmt::format("the IOMMU cannot map {} bytes", size), .source = std::string("VFIO_IOMMU_MAP_DMA: ") + std::strerror(e),
-                              .hint = e == ENOMEM ? "raise the limit of locked memory: `ulimit -l unlimited`" : e == ENOSPC ? "too many mappings: vfio_iommu_type1.dma_entry_limit" : ""});
+      throw OutOfMemoryError({.device = device,
+                              .what = fmt::format("the IOMMU cannot map {} bytes", size),
+                              .source = std::string("VFIO_IOMMU_MAP_DMA: ") + std::strerror(e),
+                              .hint = e == ENOMEM   ? "raise the limit of locked memory: `ulimit -l unlimited`"
+                                      : e == ENOSPC ? "too many mappings: vfio_iommu_type1.dma_entry_limit"
+                                                    : ""});
     }
   }
   ~MappedMemory() override {
     // An address that could not be unmapped is not handed out again.
-    if (container_.unmap(iova_, size_)) iovas_.free(iova_, size_);
-    else log::warn("VFIO: unmapping {:#x} failed", iova_);
+    if (container_.unmap(iova_, size_))
+      iovas_.free(iova_, size_);
+    else
+      log::warn("VFIO: unmapping {:#x} failed", iova_);
   }
   std::byte* data() const { return memory_.data(); }
   uint64_t iova() const { return iova_; }
@@ -163,11 +191,17 @@ class MappedMemory final : public DmaBuffer::Owner {
 
 class VfioDevice final : public PciDevice {
  public:
-  VfioDevice(Os& os, const PciFunction& f) : os_(os), f_(f), lock_(os, f), container_(os, f), iovas_(container_.no_iommu() ? std::vector<IovaRange>() : container_.iova_ranges(), dma_bits_) {
+  VfioDevice(Os& os, const PciFunction& f)
+      : os_(os),
+        f_(f),
+        lock_(os, f),
+        container_(os, f),
+        iovas_(container_.no_iommu() ? std::vector<IovaRange>() : container_.iova_ranges(), dma_bits_) {
     vfio_device_info info{};
     info.argsz = sizeof info;
     container_.device_call("VFIO_DEVICE_GET_INFO", VFIO_DEVICE_GET_INFO, &info);
-    if (!(info.flags & VFIO_DEVICE_FLAGS_PCI) || info.num_regions <= VFIO_PCI_CONFIG_REGION_INDEX) fail(name(), "VFIO does not know it as a PCI function", "VFIO_DEVICE_GET_INFO", 0);
+    if (!(info.flags & VFIO_DEVICE_FLAGS_PCI) || info.num_regions <= VFIO_PCI_CONFIG_REGION_INDEX)
+      fail(name(), "VFIO does not know it as a PCI function", "VFIO_DEVICE_GET_INFO", 0);
     can_reset_ = info.flags & VFIO_DEVICE_FLAGS_RESET;
     config_ = region(VFIO_PCI_CONFIG_REGION_INDEX);
     set_up_interrupt();
@@ -202,9 +236,11 @@ class VfioDevice final : public PciDevice {
     if (bar > VFIO_PCI_BAR5_REGION_INDEX) throw Error(fmt::format("{}: there is no BAR {}", name(), bar));
     const vfio_region_info r = region(bar);
     if (r.size == 0) fail(name(), fmt::format("BAR {} is absent or has no address", bar), "VFIO region", 0);
-    if (!(r.flags & VFIO_REGION_INFO_FLAG_MMAP)) fail(name(), fmt::format("BAR {} cannot be mapped", bar), "VFIO region flags", 0);
+    if (!(r.flags & VFIO_REGION_INFO_FLAG_MMAP))
+      fail(name(), fmt::format("BAR {} cannot be mapped", bar), "VFIO region flags", 0);
     void* at = os_.mmap(r.size, PROT_READ | PROT_WRITE, MAP_SHARED, container_.device(), off_t(r.offset));
-    if (at == MAP_FAILED) fail(name(), fmt::format("cannot map BAR {} ({} bytes)", bar, uint64_t{r.size}), "VFIO region", errno);
+    if (at == MAP_FAILED)
+      fail(name(), fmt::format("cannot map BAR {} ({} bytes)", bar, uint64_t{r.size}), "VFIO region", errno);
     ::madvise(at, r.size, MADV_DONTFORK);
     return BarMapping(Mmio(at, r.size), std::make_unique<Mapping>(os_, at, r.size));
   }
@@ -230,17 +266,24 @@ class VfioDevice final : public PciDevice {
   void set_dma_bits(unsigned bits) override {
     if (!container_.no_iommu() && bits != dma_bits_) {
       // Addresses that are in use would be handed out a second time.
-      if (iovas_.in_use()) throw Error(fmt::format("{}: the width of DMA addresses must be set before the first allocation", name()));
+      if (iovas_.in_use())
+        throw Error(fmt::format("{}: the width of DMA addresses must be set before the first allocation", name()));
       iovas_ = IovaAllocator(container_.iova_ranges(), bits);
     }
     dma_bits_ = bits;
   }
 
   void reset() override {
-    if (!can_reset_) throw UnsupportedError({.device = name(), .what = "VFIO has no way to reset this function alone", .source = "VFIO_DEVICE_GET_INFO", .hint = {}});
+    if (!can_reset_)
+      throw UnsupportedError({.device = name(),
+                              .what = "VFIO has no way to reset this function alone",
+                              .source = "VFIO_DEVICE_GET_INFO",
+                              .hint = {}});
     container_.device_call("VFIO_DEVICE_RESET", VFIO_DEVICE_RESET, nullptr);
-    for (int i = 0; i < 100 && config_read(0, 2) != f_.id.vendor; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    if (config_read(0, 2) != f_.id.vendor) fail(name(), "the function did not come back after a reset", "VFIO config region", 0);
+    for (int i = 0; i < 100 && config_read(0, 2) != f_.id.vendor; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    if (config_read(0, 2) != f_.id.vendor)
+      fail(name(), "the function did not come back after a reset", "VFIO config region", 0);
   }
 
   bool has_interrupt() const override { return bool(event_); }
@@ -267,7 +310,9 @@ class VfioDevice final : public PciDevice {
       vfio_irq_info info{};
       info.argsz = sizeof info;
       info.index = index;
-      if (os_.ioctl(container_.device(), VFIO_DEVICE_GET_IRQ_INFO, &info) != 0 || info.count == 0 || !(info.flags & VFIO_IRQ_INFO_EVENTFD)) continue;
+      if (os_.ioctl(container_.device(), VFIO_DEVICE_GET_IRQ_INFO, &info) != 0 || info.count == 0 ||
+          !(info.flags & VFIO_IRQ_INFO_EVENTFD))
+        continue;
       FileDescriptor event(os_, ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
       if (!event) fail(name(), "cannot make an eventfd", "eventfd", errno);
       alignas(vfio_irq_set) std::byte buffer[sizeof(vfio_irq_set) + sizeof(int32_t)]{};

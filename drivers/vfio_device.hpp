@@ -1,4 +1,5 @@
-// A PCI function through vfio-pci: an IOMMU confines its DMA, interrupts arrive as eventfds, a crash leaves nothing behind.
+// A PCI function through vfio-pci: an IOMMU confines its DMA, interrupts arrive as eventfds, a crash leaves nothing
+// behind.
 #pragma once
 #include "drivers/device_lock.hpp"
 #include "drivers/pci_functions.hpp"

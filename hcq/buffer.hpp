@@ -14,9 +14,9 @@
 namespace baregpu::hcq {
 
 enum class BufferKind : uint8_t {
-  kDevice,        ///< local memory of the device
-  kDeviceUncached,///< local memory the CPU and GPU share (rings, arguments); host memory when the BAR is small
-  kHost,          ///< host memory the device can reach
+  kDevice,          ///< local memory of the device
+  kDeviceUncached,  ///< local memory the CPU and GPU share (rings, arguments); host memory when the BAR is small
+  kHost,            ///< host memory the device can reach
 };
 
 /// Memory from a device; `backing` is the device's own record.
@@ -24,7 +24,7 @@ struct RawMemory {
   GpuVa va{};
   uint64_t size = 0;
   BufferKind kind = BufferKind::kDevice;
-  Mmio cpu;                 ///< empty when the CPU cannot reach it
+  Mmio cpu;  ///< empty when the CPU cannot reach it
   void* backing = nullptr;
 };
 
@@ -46,7 +46,7 @@ class Buffer {
   Buffer& operator=(Buffer&& o) noexcept;
   ~Buffer();
   GpuVa va() const { return memory_.va; }
-  uint64_t size() const { return size_; }            ///< as asked for
+  uint64_t size() const { return size_; }  ///< as asked for
   uint64_t capacity() const { return memory_.size; }
   BufferKind kind() const { return memory_.kind; }
   /// The CPU's view, or an empty Mmio.
@@ -61,14 +61,15 @@ class Buffer {
   bool cpu_access_ = false;
 };
 
-/// Hands out buffers and keeps freed ones for the next request of the same size class. A freed buffer is reused only after
-/// all work that was submitted before its release is done. Thread: the device's.
+/// Hands out buffers and keeps freed ones for the next request of the same size class. A freed buffer is reused only
+/// after all work that was submitted before its release is done. Thread: the device's.
 class Allocator {
  public:
   Allocator(MemoryBackend& backend, const Timeline& timeline) : backend_(backend), timeline_(timeline) {}
   ~Allocator();
   /// `size` bytes (at least 1). On lack of memory the cache is emptied first. @throws OutOfMemoryError.
-  Buffer allocate(uint64_t size, BufferKind kind = BufferKind::kDevice, bool cpu_access = false, const std::string& label = "buffer");
+  Buffer allocate(uint64_t size, BufferKind kind = BufferKind::kDevice, bool cpu_access = false,
+                  const std::string& label = "buffer");
   /// Gives cached buffers whose last use is over back to the device; returns bytes given back.
   uint64_t trim();
   uint64_t live_bytes() const { return live_; }
@@ -82,7 +83,10 @@ class Allocator {
     bool cpu_access;
     auto operator<=>(const Key&) const = default;
   };
-  struct Cached { RawMemory memory; TimelinePoint last_use; };
+  struct Cached {
+    RawMemory memory;
+    TimelinePoint last_use;
+  };
   void release(Buffer& b) noexcept;
   MemoryBackend& backend_;
   const Timeline& timeline_;

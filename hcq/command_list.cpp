@@ -35,7 +35,10 @@ void CommandList::bind(Allocator& allocator) {
 }
 
 void CommandList::unsupported(const char* command, const char* queue) {
-  throw UnsupportedError({.device = {}, .what = std::string("a ") + queue + " queue has no '" + command + "' command", .source = {}, .hint = {}});
+  throw UnsupportedError({.device = {},
+                          .what = std::string("a ") + queue + " queue has no '" + command + "' command",
+                          .source = {},
+                          .hint = {}});
 }
 
 }  // namespace baregpu::hcq

@@ -23,11 +23,19 @@ struct ExecSlots {
 };
 
 enum class QueueKind : uint8_t { kCompute, kCopy };
-enum class Compare : uint8_t { kAlways = 0, kLess = 1, kLessEqual = 2, kEqual = 3, kNotEqual = 4, kGreaterEqual = 5, kGreater = 6 };
+enum class Compare : uint8_t {
+  kAlways = 0,
+  kLess = 1,
+  kLessEqual = 2,
+  kEqual = 3,
+  kNotEqual = 4,
+  kGreaterEqual = 5,
+  kGreater = 6
+};
 
-/// A sequence of commands for one kind of queue. Commands are checked when they are encoded, not when they are submitted.
-/// bind() puts the words into memory that the GPU reads in place: submitting then costs a few stores and one doorbell.
-/// A bound list must not be patched while a submission of it is in flight. Thread: one at a time.
+/// A sequence of commands for one kind of queue. Commands are checked when they are encoded, not when they are
+/// submitted. bind() puts the words into memory that the GPU reads in place: submitting then costs a few stores and one
+/// doorbell. A bound list must not be patched while a submission of it is in flight. Thread: one at a time.
 class CommandList {
  public:
   explicit CommandList(QueueKind kind) : kind_(kind) {}
@@ -80,8 +88,9 @@ class Queue {
  public:
   virtual ~Queue() = default;
   virtual std::unique_ptr<CommandList> make_list() const = 0;
-  /// Queues the list; `done` is the timeline point that its own signal command sets, used for ring space. Blocks when the
-  /// ring is full until the consumer has moved on. @throws Error if an unbound list is larger than a quarter of the ring.
+  /// Queues the list; `done` is the timeline point that its own signal command sets, used for ring space. Blocks when
+  /// the ring is full until the consumer has moved on. @throws Error if an unbound list is larger than a quarter of the
+  /// ring.
   virtual void submit(const CommandList& list, const TimelinePoint& done) = 0;
 };
 using ComputeQueue = Queue;

@@ -18,11 +18,11 @@
 namespace baregpu::hcq {
 
 struct DeviceOptions {
-  std::optional<uint32_t> timeout_ms;        ///< default HCQDEV_WAIT_TIMEOUT_MS
-  bool force_reset = false;                  ///< AM_RESET
-  bool profile = false;                      ///< PROFILE: time every launch and copy
-  std::vector<std::string> firmware_folders; ///< searched first
-  uint64_t timeline_start = 0;               ///< tests: start near a wrap
+  std::optional<uint32_t> timeout_ms;         ///< default HCQDEV_WAIT_TIMEOUT_MS
+  bool force_reset = false;                   ///< AM_RESET
+  bool profile = false;                       ///< PROFILE: time every launch and copy
+  std::vector<std::string> firmware_folders;  ///< searched first
+  uint64_t timeline_start = 0;                ///< tests: start near a wrap
   std::function<void(const std::string&)> progress;
 };
 
@@ -61,7 +61,8 @@ class Device {
   /// Queues one kernel. @throws Error for arguments or geometry that do not match; nothing is queued then.
   virtual TimelinePoint launch(const Kernel& kernel, Dim3 groups, Dim3 block, std::span<const Arg> args) = 0;
   /// Queues a copy between device-visible buffers. Ranges are checked; they must not overlap.
-  virtual TimelinePoint copy(const Buffer& dst, uint64_t dst_offset, const Buffer& src, uint64_t src_offset, uint64_t size) = 0;
+  virtual TimelinePoint copy(const Buffer& dst, uint64_t dst_offset, const Buffer& src, uint64_t src_offset,
+                             uint64_t size) = 0;
   /// Host to device; the bytes may be reused at return. Through the copy queue and staging memory.
   virtual void copy_in(const Buffer& dst, uint64_t offset, std::span<const std::byte> bytes) = 0;
   /// Device to host; waits for all earlier work.

@@ -30,8 +30,9 @@ class Arg {
   /// A device address with its own arithmetic.
   Arg(GpuVa va) : pointer_(true), size_(8) { std::memcpy(bytes_.data(), &va.value, 8); }
   template <class T>
-    requires(std::is_arithmetic_v<T> && sizeof(T) <= 16)
-  Arg(T v) : size_(sizeof(T)) { std::memcpy(bytes_.data(), &v, sizeof(T)); }
+  requires(std::is_arithmetic_v<T> && sizeof(T) <= 16) Arg(T v) : size_(sizeof(T)) {
+    std::memcpy(bytes_.data(), &v, sizeof(T));
+  }
   /// Dynamic LDS of this many bytes (a __local pointer argument).
   static Arg local(uint32_t bytes) {
     Arg a(uint32_t{0});
@@ -50,15 +51,19 @@ class Arg {
 
 /// Writes the kernarg segment: explicit arguments as given, hidden ones from the launch geometry.
 /// @param out  kernel.kernarg_size bytes. @returns dynamic LDS bytes asked for by __local arguments.
-/// @throws Error naming kernel and argument when number, kind or size do not match; UnsupportedError for hidden arguments
-/// that need services this runtime does not have (printf, hostcall, device queues are given as null).
-uint32_t write_kernel_args(const KernelInfo& kernel, std::span<const Arg> args, Dim3 groups, Dim3 block, std::span<std::byte> out);
+/// @throws Error naming kernel and argument when number, kind or size do not match; UnsupportedError for hidden
+/// arguments that need services this runtime does not have (printf, hostcall, device queues are given as null).
+uint32_t write_kernel_args(const KernelInfo& kernel, std::span<const Arg> args, Dim3 groups, Dim3 block,
+                           std::span<std::byte> out);
 
 /// A bump ring for kernarg segments. A wrap waits for the oldest user. Thread: the device's.
 class KernelArgsRing {
  public:
   KernelArgsRing(Buffer memory, const Timeline& timeline);
-  struct Slot { GpuVa va; Mmio cpu; };
+  struct Slot {
+    GpuVa va;
+    Mmio cpu;
+  };
   /// 64-byte aligned. `wait` is called with the point that must be reached before the space is free (blocks).
   /// @throws Error if `size` is larger than the ring.
   template <class Wait>
@@ -68,7 +73,10 @@ class KernelArgsRing {
     uint64_t at = head_ % memory_.capacity();
     uint64_t start = at + need > memory_.capacity() ? head_ + memory_.capacity() - at : head_;
     while (start + need - tail_ > memory_.capacity()) {
-      if (users_.empty()) { tail_ = start; break; }
+      if (users_.empty()) {
+        tail_ = start;
+        break;
+      }
       if (!timeline_.reached(users_.front().point)) wait(users_.front().point);
       tail_ = users_.front().end;
       users_.pop_front();
@@ -84,7 +92,10 @@ class KernelArgsRing {
   static constexpr uint64_t kAlign = 64;
 
  private:
-  struct User { uint64_t end; TimelinePoint point; };
+  struct User {
+    uint64_t end;
+    TimelinePoint point;
+  };
   [[noreturn]] void too_large(uint64_t size) const;
   Buffer memory_;
   const Timeline& timeline_;

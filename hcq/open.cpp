@@ -43,7 +43,8 @@ std::unique_ptr<Device> boot(const PciInterface& row, const DeviceSpec& spec, co
   }
   auto gpu = std::make_unique<am::AmDevice>(std::move(pci), std::move(boot_options));
   if (!spec.arch.empty() && spec.arch != gpu->arch())
-    refuse(spec, fmt::format("{} is a {} ({})", gpu->name(), gpu->chip(), gpu->arch()), "name that architecture, or none");
+    refuse(spec, fmt::format("{} is a {} ({})", gpu->name(), gpu->chip(), gpu->arch()),
+           "name that architecture, or none");
   return std::make_unique<amd::AmHcqDevice>(std::move(gpu), options);
 }
 
@@ -52,8 +53,10 @@ std::unique_ptr<Device> open_named(const PciInterface& row, DeviceSpec spec, con
   const std::optional<unsigned> index = select(row, spec, found);
   if (!index) {
     std::string text = fmt::format("no {} device {} on {}", spec.kind, spec.index, row.name);
-    if (found.empty()) text += ": none was found";
-    else text += fmt::format(": {} found{}", found.size(), env().visible.empty() ? "" : ", VISIBLE_DEVICES hides some");
+    if (found.empty())
+      text += ": none was found";
+    else
+      text += fmt::format(": {} found{}", found.size(), env().visible.empty() ? "" : ", VISIBLE_DEVICES hides some");
     refuse(spec, text, kMockHint);
   }
   const FoundDevice& d = found[*index];
@@ -72,7 +75,8 @@ std::unique_ptr<Device> open_any(const DeviceSpec& spec, const DeviceOptions& op
     const std::vector<FoundDevice> found = row.list(s);
     unsigned n = 0;
     for (unsigned i = 0; i < found.size(); ++i) {
-      if (!env().visible.empty() && std::find(env().visible.begin(), env().visible.end(), i) == env().visible.end()) continue;
+      if (!env().visible.empty() && std::find(env().visible.begin(), env().visible.end(), i) == env().visible.end())
+        continue;
       if (!found[i].usable) {
         seen += "\n  " + describe(found[i]);
         continue;
@@ -87,8 +91,16 @@ std::unique_ptr<Device> open_any(const DeviceSpec& spec, const DeviceOptions& op
 
 /// What the environment asks for and this version does not have is refused, not ignored.
 void refuse_unsupported() {
-  const char* what = env().amd_aql.value_or(false) ? "AMD_AQL=1: AQL queues" : env().pmc ? "PMC: performance counters" : env().sqtt ? "SQTT: thread traces" : !env().gmmu ? "GMMU=0: physical addresses" : nullptr;
-  if (what) throw UnsupportedError({.device = {}, .what = std::string(what) + " are not supported yet", .source = {}, .hint = "unset the variable"});
+  const char* what = env().amd_aql.value_or(false) ? "AMD_AQL=1: AQL queues"
+                     : env().pmc                   ? "PMC: performance counters"
+                     : env().sqtt                  ? "SQTT: thread traces"
+                     : !env().gmmu                 ? "GMMU=0: physical addresses"
+                                                   : nullptr;
+  if (what)
+    throw UnsupportedError({.device = {},
+                            .what = std::string(what) + " are not supported yet",
+                            .source = {},
+                            .hint = "unset the variable"});
 }
 
 }  // namespace
@@ -98,16 +110,25 @@ std::unique_ptr<Device> open_device(const DeviceSpec& spec, const DeviceOptions&
   DeviceSpec s = spec;
   if (s.kind.empty()) s.kind = "AMD";
   if (s.kind == "CPU" || s.kind == "NV")
-    throw UnsupportedError({.device = s.str(), .what = s.kind + " devices are not supported yet", .source = {}, .hint = "supported now: AMD"});
+    throw UnsupportedError({.device = s.str(),
+                            .what = s.kind + " devices are not supported yet",
+                            .source = {},
+                            .hint = "supported now: AMD"});
   if (!s.renderer.empty() && s.renderer != "LLVM")
-    throw UnsupportedError({.device = s.str(), .what = "no renderer " + s.renderer + " for " + s.kind, .source = {}, .hint = "supported now: LLVM"});
+    throw UnsupportedError({.device = s.str(),
+                            .what = "no renderer " + s.renderer + " for " + s.kind,
+                            .source = {},
+                            .hint = "supported now: LLVM"});
   if (s.iface.empty()) return open_any(s, options);
   if (s.iface == "MOCK") s.iface = "MOCKPCI";
   const PciInterface* row = find_pci_interface(s.iface);
   if (!row) {
     std::string names;
     for (const PciInterface& r : pci_interfaces()) names += (names.empty() ? "" : ", ") + r.name;
-    throw UnsupportedError({.device = s.str(), .what = "the interface " + s.iface + " is not supported yet", .source = {}, .hint = "supported now: " + names});
+    throw UnsupportedError({.device = s.str(),
+                            .what = "the interface " + s.iface + " is not supported yet",
+                            .source = {},
+                            .hint = "supported now: " + names});
   }
   return open_named(*row, s, options);
 }

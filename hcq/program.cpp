@@ -10,8 +10,11 @@ const Kernel& Program::kernel(const std::string& name) const {
     if (k.info->name == name) return k;
     names += (names.empty() ? "" : ", ") + k.info->name;
   }
-  throw Error({.device = {}, .what = "there is no kernel '" + name + "' in the program", .source = {},
-               .hint = names.empty() ? "the program has no kernels" : "it has: " + names}, "kernel_missing");
+  throw Error({.device = {},
+               .what = "there is no kernel '" + name + "' in the program",
+               .source = {},
+               .hint = names.empty() ? "the program has no kernels" : "it has: " + names},
+              "kernel_missing");
 }
 
 }  // namespace baregpu::hcq

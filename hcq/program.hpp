@@ -12,7 +12,7 @@ namespace baregpu::hcq {
 /// A kernel that is in device memory and can be launched.
 struct Kernel {
   const KernelInfo* info = nullptr;
-  GpuVa code{};        ///< entry point
+  GpuVa code{};  ///< entry point
   GpuVa descriptor{};
   const std::string* label = nullptr;  ///< name for messages; lives as long as the device
 };
@@ -21,7 +21,9 @@ struct Kernel {
 class Program {
  public:
   Program(ProgramImage image, Buffer memory, std::vector<Kernel> kernels)
-      : image_(std::make_unique<ProgramImage>(std::move(image))), memory_(std::move(memory)), kernels_(std::move(kernels)) {
+      : image_(std::make_unique<ProgramImage>(std::move(image))),
+        memory_(std::move(memory)),
+        kernels_(std::move(kernels)) {
     for (size_t i = 0; i < kernels_.size(); ++i) kernels_[i].info = &image_->kernels[i];
   }
   const std::vector<Kernel>& kernels() const { return kernels_; }

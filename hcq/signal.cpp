@@ -2,7 +2,8 @@
 
 namespace baregpu::hcq {
 
-Timeline::Timeline(std::array<Signal, kEpochs> signals, uint64_t start) : signals_(signals), last_(start), done_(start) {
+Timeline::Timeline(std::array<Signal, kEpochs> signals, uint64_t start)
+    : signals_(signals), last_(start), done_(start) {
   for (const Signal& s : signals_) s.set(0);
   signals_[(start >> 32) % kEpochs].set(lo32(start));
 }

@@ -12,8 +12,8 @@ namespace baregpu::hcq {
 /// 16 bytes that the GPU and the CPU see: a 64-bit value and a 64-bit timestamp (100 MHz ticks). Copyable handle.
 struct Signal {
   static constexpr uint64_t kSize = 16, kTimestampOffset = 8;
-  GpuVa va{};   ///< 16-byte aligned
-  Mmio cpu;     ///< 16 bytes
+  GpuVa va{};  ///< 16-byte aligned
+  Mmio cpu;    ///< 16 bytes
   uint64_t value() const { return cpu.read64(0); }
   uint64_t timestamp() const { return cpu.read64(kTimestampOffset); }
   void set(uint64_t v) const { cpu.write64(0, v); }
@@ -26,16 +26,16 @@ struct TimelinePoint {
   uint32_t value = 0;
 };
 
-/// One monotonically increasing counter a device. Hardware waits compare the low 32 bits, unsigned; so each span of 2^32
-/// values has a signal of its own, and a wait for a value before the wrap keeps being satisfied after it.
-/// Thread: the device's.
+/// One monotonically increasing counter a device. Hardware waits compare the low 32 bits, unsigned; so each span of
+/// 2^32 values has a signal of its own, and a wait for a value before the wrap keeps being satisfied after it. Thread:
+/// the device's.
 class Timeline {
  public:
   static constexpr unsigned kEpochs = 4;
   /// @param signals  kEpochs signals. @param start  first position is start + 1 (tests start near a wrap).
   Timeline(std::array<Signal, kEpochs> signals, uint64_t start = 0);
-  /// The next position, ready to be signalled: its signal's old value is smaller. Does not count until commit(), so that a
-  /// submission that fails uses up no position (waiters would never see it).
+  /// The next position, ready to be signalled: its signal's old value is smaller. Does not count until commit(), so
+  /// that a submission that fails uses up no position (waiters would never see it).
   TimelinePoint prepare();
   /// The work that signals `prepare()`'s point is queued.
   void commit(const TimelinePoint& p) { last_ = p.count; }

@@ -13,23 +13,23 @@ namespace baregpu::mock {
 enum class CardState { kCold, kAmdgpu, kAm, kAmDirty, kStalled, kVf };
 
 struct MockOptions {
-  std::string arch = "gfx1100";           ///< gfx1100 (Navi31), gfx1101 (Navi32), gfx1102 (Navi33)
+  std::string arch = "gfx1100";  ///< gfx1100 (Navi31), gfx1101 (Navi32), gfx1102 (Navi33)
   CardState card = CardState::kCold;
-  std::string fault;                      ///< MOCK_FAULT syntax: "psp-timeout@2,page-fault@17"
-  uint64_t seed = 1;                      ///< poll counts, HDP drain order, TLB eviction
-  std::string state_dir;                  ///< non-volatile state; empty = none
-  uint64_t vram_size = 0;                 ///< 0 = the chip's (Navi31: 24 GiB); sparse
-  uint64_t bar0_size = 256ull << 20;      ///< at power-on
+  std::string fault;                  ///< MOCK_FAULT syntax: "psp-timeout@2,page-fault@17"
+  uint64_t seed = 1;                  ///< poll counts, HDP drain order, TLB eviction
+  std::string state_dir;              ///< non-volatile state; empty = none
+  uint64_t vram_size = 0;             ///< 0 = the chip's (Navi31: 24 GiB); sparse
+  uint64_t bar0_size = 256ull << 20;  ///< at power-on
   bool bar0_resizable = true;
-  bool interrupts = true;                 ///< MSI delivered through wait_interrupt()
-  unsigned executor_threads = 0;          ///< 0 = one a host core
-  static MockOptions from_env();          ///< MOCK_CARD, MOCK_FAULT, MOCK_STATE, MOCK_SEED. @throws UsageError
+  bool interrupts = true;         ///< MSI delivered through wait_interrupt()
+  unsigned executor_threads = 0;  ///< 0 = one a host core
+  static MockOptions from_env();  ///< MOCK_CARD, MOCK_FAULT, MOCK_STATE, MOCK_SEED. @throws UsageError
 };
 
 /// One broken rule: the mock behaved as hardware would and took a note.
 struct Violation {
-  std::string rule;   ///< stable name: "hdp-stale-read", "stale-translation", "psp-order", ...
-  std::string detail; ///< register or address, values, last accesses
+  std::string rule;    ///< stable name: "hdp-stale-read", "stale-translation", "psp-order", ...
+  std::string detail;  ///< register or address, values, last accesses
 };
 
 /// Register access counters since the last reset_counters(), for `bench boot`.

@@ -14,8 +14,11 @@ namespace {
 constexpr uint64_t kMaxBytes = uint64_t{64} << 30;
 
 [[noreturn]] void bad(std::string_view text, const std::string& why) {
-  throw UsageError({.device = {}, .what = fmt::format("--arg {}: {}", text, why), .source = {},
-                    .hint = "forms: i32:5, f32:1.5, buf:f32:1024[:zeros|iota|rand(SEED)], buf:f32:@in.npy, local:4096"});
+  throw UsageError(
+      {.device = {},
+       .what = fmt::format("--arg {}: {}", text, why),
+       .source = {},
+       .hint = "forms: i32:5, f32:1.5, buf:f32:1024[:zeros|iota|rand(SEED)], buf:f32:@in.npy, local:4096"});
 }
 
 template <class T>
@@ -33,7 +36,9 @@ void put(NpyArray& a, uint64_t i, T v) {
 bool store_integer(NpyArray& a, uint64_t i, bool negative, uint64_t magnitude) {
   const unsigned bits = dtype_info(a.dtype).size * 8;
   const bool is_signed = a.dtype <= DType::kI64;
-  const uint64_t limit = is_signed ? (uint64_t{1} << (bits - 1)) - !negative : negative ? 0 : ~uint64_t{0} >> (64 - bits);
+  const uint64_t limit = is_signed  ? (uint64_t{1} << (bits - 1)) - !negative
+                         : negative ? 0
+                                    : ~uint64_t{0} >> (64 - bits);
   if (magnitude > limit) return false;
   const uint64_t value = negative ? 0 - magnitude : magnitude;
   std::memcpy(a.bytes.data() + i * (bits / 8), &value, bits / 8);
@@ -41,9 +46,12 @@ bool store_integer(NpyArray& a, uint64_t i, bool negative, uint64_t magnitude) {
 }
 
 void store_real(NpyArray& a, uint64_t i, double v) {
-  if (a.dtype == DType::kF16) put(a, i, to_half(v));
-  else if (a.dtype == DType::kF32) put(a, i, float(v));
-  else put(a, i, v);
+  if (a.dtype == DType::kF16)
+    put(a, i, to_half(v));
+  else if (a.dtype == DType::kF32)
+    put(a, i, float(v));
+  else
+    put(a, i, v);
 }
 
 bool is_real(DType t) { return t >= DType::kF16; }
@@ -60,7 +68,8 @@ void parse_value(std::string_view text, std::string_view value, NpyArray& a) {
   const int base = digits.starts_with("0x") ? 16 : 10;
   if (base == 16) digits.remove_prefix(2);
   auto [end, ec] = std::from_chars(digits.data(), digits.data() + digits.size(), magnitude, base);
-  if (ec != std::errc() || end != digits.data() + digits.size() || digits.empty() || !store_integer(a, 0, negative, magnitude))
+  if (ec != std::errc() || end != digits.data() + digits.size() || digits.empty() ||
+      !store_integer(a, 0, negative, magnitude))
     bad(text, fmt::format("'{}' is not an integer of type {}", value, dtype_info(a.dtype).name));
 }
 
@@ -69,8 +78,10 @@ void fill(std::string_view text, std::string_view how, NpyArray& a) {
   if (how.empty() || how == "zeros") return;
   if (how == "iota") {
     for (uint64_t i = 0; i < n; ++i)
-      if (is_real(a.dtype)) store_real(a, i, double(i));
-      else if (!store_integer(a, i, false, i)) bad(text, fmt::format("iota of {} elements does not fit {}", n, dtype_info(a.dtype).name));
+      if (is_real(a.dtype))
+        store_real(a, i, double(i));
+      else if (!store_integer(a, i, false, i))
+        bad(text, fmt::format("iota of {} elements does not fit {}", n, dtype_info(a.dtype).name));
     return;
   }
   uint64_t seed;
@@ -82,8 +93,10 @@ void fill(std::string_view text, std::string_view how, NpyArray& a) {
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
     z = (z ^ z >> 27) * 0x94d049bb133111eb;
     z ^= z >> 31;
-    if (is_real(a.dtype)) store_real(a, i, double(z >> 11) * 0x1p-52 - 1.0);
-    else store_integer(a, i, false, z % 128);
+    if (is_real(a.dtype))
+      store_real(a, i, double(z >> 11) * 0x1p-52 - 1.0);
+    else
+      store_integer(a, i, false, z % 128);
   }
 }
 
@@ -97,7 +110,12 @@ ArgSpec parse_buffer(std::string_view text, std::string_view rest) {
   if (rest.starts_with('@')) {
     out.data = read_npy(std::string(rest.substr(1)));
     if (out.data.dtype != type->type)
-      throw Error({.device = {}, .what = fmt::format("{} holds {}, the argument says {}", rest.substr(1), dtype_info(out.data.dtype).name, type->name), .source = {}, .hint = {}}, "dtype");
+      throw Error({.device = {},
+                   .what = fmt::format("{} holds {}, the argument says {}", rest.substr(1),
+                                       dtype_info(out.data.dtype).name, type->name),
+                   .source = {},
+                   .hint = {}},
+                  "dtype");
     if (out.data.bytes.empty()) bad(text, "an empty array cannot be a kernel argument");
     return out;
   }
@@ -122,7 +140,8 @@ ArgSpec parse_arg_spec(std::string_view text) {
   ArgSpec out{.text = std::string(text)};
   if (head == "local") {
     out.kind = ArgSpec::Kind::kLocal;
-    if (!number(rest, out.local_bytes) || out.local_bytes == 0) bad(text, fmt::format("'{}' is not a number of bytes", rest));
+    if (!number(rest, out.local_bytes) || out.local_bytes == 0)
+      bad(text, fmt::format("'{}' is not a number of bytes", rest));
     return out;
   }
   const DTypeInfo* type = find_dtype(head);
@@ -148,7 +167,10 @@ std::pair<unsigned, std::string> split_index(std::string_view option, std::strin
   const size_t eq = text.find('=');
   unsigned n;
   if (eq == text.npos || !number(text.substr(0, eq), n) || eq + 1 == text.size())
-    throw UsageError({.device = {}, .what = fmt::format("{} {}: not N=...", option, text), .source = {}, .hint = "N counts --arg options from 0"});
+    throw UsageError({.device = {},
+                      .what = fmt::format("{} {}: not N=...", option, text),
+                      .source = {},
+                      .hint = "N counts --arg options from 0"});
   return {n, std::string(text.substr(eq + 1))};
 }
 
@@ -158,7 +180,10 @@ hcq::Dim3 parse_dim3(std::string_view option, std::string_view text) {
   for (unsigned i = 0;; ++i) {
     const size_t comma = rest.find(',');
     if (i == 3 || !number(rest.substr(0, comma), v[i]) || v[i] == 0)
-      throw UsageError({.device = {}, .what = fmt::format("{} {}: not X, X,Y or X,Y,Z with positive numbers", option, text), .source = {}, .hint = {}});
+      throw UsageError({.device = {},
+                        .what = fmt::format("{} {}: not X, X,Y or X,Y,Z with positive numbers", option, text),
+                        .source = {},
+                        .hint = {}});
     if (comma == rest.npos) break;
     rest.remove_prefix(comma + 1);
   }
@@ -167,8 +192,12 @@ hcq::Dim3 parse_dim3(std::string_view option, std::string_view text) {
 
 Comparison compare(const NpyArray& got, const NpyArray& want, double tolerance) {
   if (got.dtype != want.dtype || got.count() != want.count())
-    throw Error({.device = {}, .what = fmt::format("expected {} elements of {}, the buffer has {} of {}", want.count(), dtype_info(want.dtype).name,
-                                                   got.count(), dtype_info(got.dtype).name), .source = {}, .hint = {}}, "expect");
+    throw Error({.device = {},
+                 .what = fmt::format("expected {} elements of {}, the buffer has {} of {}", want.count(),
+                                     dtype_info(want.dtype).name, got.count(), dtype_info(got.dtype).name),
+                 .source = {},
+                 .hint = {}},
+                "expect");
   Comparison c;
   const unsigned size = dtype_info(got.dtype).size;
   for (uint64_t i = 0; i < got.count(); ++i) {

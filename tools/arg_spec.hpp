@@ -13,7 +13,7 @@ namespace baregpu::tools {
 struct ArgSpec {
   enum class Kind { kScalar, kBuffer, kLocal };
   Kind kind = Kind::kScalar;
-  NpyArray data;             ///< buffer: contents at launch; scalar: one element
+  NpyArray data;  ///< buffer: contents at launch; scalar: one element
   uint32_t local_bytes = 0;
   std::string text;
 };
@@ -35,7 +35,12 @@ hcq::Dim3 parse_dim3(std::string_view option, std::string_view text);
 
 /// The largest absolute difference; NaN equals NaN, and infinities only themselves.
 /// @throws Error if types or counts differ.
-struct Comparison { bool ok = true; double max_abs_err = 0; uint64_t first_bad = 0; double got = 0, want = 0; };
+struct Comparison {
+  bool ok = true;
+  double max_abs_err = 0;
+  uint64_t first_bad = 0;
+  double got = 0, want = 0;
+};
 Comparison compare(const NpyArray& got, const NpyArray& want, double tolerance);
 
 }  // namespace baregpu::tools

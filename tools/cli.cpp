@@ -1,8 +1,8 @@
 #include "tools/cli.hpp"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <cstdio>
 #include <cstdlib>
@@ -26,8 +26,11 @@ std::string environment_help() {
 
 void print_error(const Global& global, const std::string& code, const std::string& message) {
   if (show_progress(global)) progress({});
-  if (global.json) fmt::print("{}\n", nlohmann::json{{"error", code}, {"message", message}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-  else fmt::print(stderr, "baregpu: {}\n", message);
+  if (global.json)
+    fmt::print("{}\n", nlohmann::json{{"error", code}, {"message", message}}.dump(
+                           -1, ' ', false, nlohmann::json::error_handler_t::replace));
+  else
+    fmt::print(stderr, "baregpu: {}\n", message);
 }
 
 }  // namespace
@@ -48,13 +51,16 @@ hcq::DeviceOptions Global::device_options() const {
 }
 
 void Global::add_to(CLI::App& command) {
-  command.add_option("--device", device, "[IFACE+]KIND[:INDEX][:RENDERER][:ARCH], e.g. PCI+AMD, MOCKPCI+AMD::gfx1101 (default: DEV)");
+  command.add_option("--device", device,
+                     "[IFACE+]KIND[:INDEX][:RENDERER][:ARCH], e.g. PCI+AMD, MOCKPCI+AMD::gfx1101 (default: DEV)");
   command.add_flag("--json", json, "one JSON object a line on stdout, nothing else");
   command.add_flag("--reset", reset, "reset the GPU and boot it in full, whatever state it is in");
   command.add_flag("--profile", profile, "time every kernel and copy on the device, and print the times");
   command.add_flag("-v", verbose, "log to stderr: -v info, -vv debug, -vvv trace (default: DEBUG)");
-  command.add_option("--timeout-ms", timeout_ms, "how long a wait may take before the device counts as hung")->check(CLI::PositiveNumber);
-  command.add_option("--firmware", firmware, "folder searched first for firmware files (repeatable)")->check(CLI::ExistingDirectory);
+  command.add_option("--timeout-ms", timeout_ms, "how long a wait may take before the device counts as hung")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--firmware", firmware, "folder searched first for firmware files (repeatable)")
+      ->check(CLI::ExistingDirectory);
 }
 
 std::unique_ptr<hcq::Device> open_or_mock(const Global& global, const hcq::DeviceOptions& options) {
@@ -66,7 +72,9 @@ std::unique_ptr<hcq::Device> open_or_mock(const Global& global, const hcq::Devic
     if (e.code() != "no_device") throw;  // a GPU that is there but fails must not be papered over
   }
   static bool said = false;
-  if (!global.json && !std::exchange(said, true)) fmt::print(stderr, "No free GPU: using MOCKPCI+AMD, a GPU made of software. `baregpu info` tells what is missing.\n");
+  if (!global.json && !std::exchange(said, true))
+    fmt::print(stderr,
+               "No free GPU: using MOCKPCI+AMD, a GPU made of software. `baregpu info` tells what is missing.\n");
   spec.iface = "MOCKPCI";
   spec.kind = "AMD";
   return hcq::open_device(spec, options);

@@ -33,7 +33,8 @@ struct Global {
   void add_to(CLI::App& command);
 };
 
-/// A real GPU if one is free, else the mock; what was asked for if something was. Says on stderr when the mock is taken.
+/// A real GPU if one is free, else the mock; what was asked for if something was. Says on stderr when the mock is
+/// taken.
 std::unique_ptr<hcq::Device> open_or_mock(const Global& global, const hcq::DeviceOptions& options);
 
 /// Runs one command's body: prints errors (text on stderr, or one JSON object on stdout) and gives the exit code.

@@ -1,7 +1,7 @@
 // baregpu bench: figures as a table, or one JSON object a line.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <time.h>
+#include <CLI/CLI.hpp>
 
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -42,7 +42,8 @@ class Report {
   }
   void add(const hcq::DeviceProperties& p, const Figure& f) {
     if (json_) {
-      nlohmann::json line{{"bench", f.bench}, {"case", f.name}, {"device", p.name}, {"arch", p.arch}, {"variant", f.variant}, {"value", f.value}, {"unit", f.unit}};
+      nlohmann::json line{{"bench", f.bench},     {"case", f.name},   {"device", p.name}, {"arch", p.arch},
+                          {"variant", f.variant}, {"value", f.value}, {"unit", f.unit}};
       if (f.versus) line["vs"] = f.versus->first, line["ratio"] = f.versus->second;
       fmt::print("{}\n", line.dump());
     } else {
@@ -59,7 +60,8 @@ class Report {
 hcq::Program compile(hcq::Device& device, const char* source, const char* name) {
   compiler::CompileOptions c;
   c.arch = device.properties().arch;
-  return device.load(compiler::load_code_object(compiler::compile(compiler::SourceKind::kOpenCl, source, name, c), name));
+  return device.load(
+      compiler::load_code_object(compiler::compile(compiler::SourceKind::kOpenCl, source, name, c), name));
 }
 
 /// Full boots, then the short boot that a second process gets.
@@ -92,7 +94,10 @@ void bench_submit(hcq::Device& device, const BenchOptions& o, Report& report) {
   double launch = 1e9, bound = 1e9, round_trip = 1e9;
   hcq::Buffer kernargs = device.allocator().allocate(4096, hcq::BufferKind::kDeviceUncached, true, "kernel arguments");
   // A bound list may not be patched while it runs, so each submission of a batch has its own.
-  struct Bound { std::unique_ptr<hcq::CommandList> list; hcq::PatchSlot value; };
+  struct Bound {
+    std::unique_ptr<hcq::CommandList> list;
+    hcq::PatchSlot value;
+  };
   std::vector<Bound> lists(64);
   for (Bound& b : lists) {
     b.list = device.compute().make_list();
@@ -150,7 +155,8 @@ void bench_copy(hcq::Device& device, const BenchOptions& o, Report& report) {
       if (host != from) throw Error("copied bytes differ");
     }
     auto line = [&](const char* what, double t) {
-      report.add(device.properties(), {"copy", fmt::format("{}_{}", what, size), "sdma", double(size) / t * 1e-9, "GB/s", std::pair{std::string("memcpy"), memcpy_time / t}});
+      report.add(device.properties(), {"copy", fmt::format("{}_{}", what, size), "sdma", double(size) / t * 1e-9,
+                                       "GB/s", std::pair{std::string("memcpy"), memcpy_time / t}});
     };
     line("host_to_device", in);
     line("device_to_device", on);
@@ -159,7 +165,8 @@ void bench_copy(hcq::Device& device, const BenchOptions& o, Report& report) {
 }
 
 /// The same tiled product on the host, 16 columns at a time, as the figure to compare with.
-double host_matmul_seconds(const std::vector<float>& a, const std::vector<float>& b, std::vector<float>& c, unsigned n, unsigned rounds) {
+double host_matmul_seconds(const std::vector<float>& a, const std::vector<float>& b, std::vector<float>& c, unsigned n,
+                           unsigned rounds) {
   double best = 1e9;
   for (unsigned round = 0; round < rounds; ++round) {
     const auto start = Clock::now();
@@ -181,25 +188,30 @@ void bench_emu(hcq::Device& device, const BenchOptions& o, Report& report) {
   hcq::Program matmul = compile(device, kMatmulSource, "matmul16.cl");
   for (const unsigned n : {256u, 512u}) {
     std::vector<float> a(n * n), b(n * n), c(n * n), host(n * n);
-    for (unsigned i = 0; i < n * n; ++i) a[i] = float(i % 7) - 3, b[i] = float(i % 5) - 2;  // small integers: sums are exact
-    hcq::Buffer da = device.allocator().allocate(n * n * 4), db = device.allocator().allocate(n * n * 4), dc = device.allocator().allocate(n * n * 4);
+    for (unsigned i = 0; i < n * n; ++i)
+      a[i] = float(i % 7) - 3, b[i] = float(i % 5) - 2;  // small integers: sums are exact
+    hcq::Buffer da = device.allocator().allocate(n * n * 4), db = device.allocator().allocate(n * n * 4),
+                dc = device.allocator().allocate(n * n * 4);
     device.copy_in(da, 0, std::as_bytes(std::span(a)));
     device.copy_in(db, 0, std::as_bytes(std::span(b)));
     device.synchronize();
     double best = 1e9;
     for (unsigned round = 0; round < o.rounds; ++round) {
       const auto start = Clock::now();
-      device.wait(device.launch(matmul.kernel("matmul16"), {n / 16, n / 16}, {16, 16}, std::array<hcq::Arg, 4>{da, db, dc, int(n)}));
+      device.wait(device.launch(matmul.kernel("matmul16"), {n / 16, n / 16}, {16, 16},
+                                std::array<hcq::Arg, 4>{da, db, dc, int(n)}));
       best = std::min(best, seconds_since(start));
     }
     const double host_time = host_matmul_seconds(a, b, host, n, o.rounds);
     device.copy_out(std::as_writable_bytes(std::span(c)), dc, 0);
     if (c != host) throw Error("the product differs from the CPU's");
-    report.add(p, {"emu", fmt::format("matmul16_f32_{}", n), "tier0", 2.0 * n * n * n / best * 1e-9, "GFLOP/s", std::pair{std::string("host"), host_time / best}});
+    report.add(p, {"emu", fmt::format("matmul16_f32_{}", n), "tier0", 2.0 * n * n * n / best * 1e-9, "GFLOP/s",
+                   std::pair{std::string("host"), host_time / best}});
   }
   constexpr unsigned kN = 4 << 20;
   hcq::Program vadd = compile(device, kVaddSource, "vadd.cl");
-  hcq::Buffer a = device.allocator().allocate(kN * 4), b = device.allocator().allocate(kN * 4), c = device.allocator().allocate(kN * 4);
+  hcq::Buffer a = device.allocator().allocate(kN * 4), b = device.allocator().allocate(kN * 4),
+              c = device.allocator().allocate(kN * 4);
   const std::vector<std::byte> zeros(kN * 4);
   device.copy_in(a, 0, zeros);
   device.copy_in(b, 0, zeros);
@@ -238,8 +250,11 @@ void setup_bench(CLI::App& app, int& exit_code) {
   auto o = std::make_shared<BenchOptions>();
   CLI::App* c = app.add_subcommand("bench", "figures: boot, submit, copy, emu (default: all)");
   o->global.add_to(*c);
-  c->add_option("NAME", o->names, "boot | submit | copy | emu")->check(CLI::IsMember({"boot", "submit", "copy", "emu"}));
-  c->add_option("--rounds", o->rounds, "rounds; the best one is reported")->check(CLI::Range(1, 1000))->capture_default_str();
+  c->add_option("NAME", o->names, "boot | submit | copy | emu")
+      ->check(CLI::IsMember({"boot", "submit", "copy", "emu"}));
+  c->add_option("--rounds", o->rounds, "rounds; the best one is reported")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
   c->callback([o, &exit_code] { exit_code = guarded(o->global, [&] { return run_bench(*o); }); });
 }
 

@@ -1,6 +1,6 @@
 // baregpu demo: boots the device, compiles, runs, checks against the CPU, and says how long each part took.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -30,7 +30,8 @@ struct Outcome {
 /// One demo's view of the device: compile once, buffers of floats in and out.
 class Session {
  public:
-  Session(hcq::Device& device, const char* source, const char* name, Outcome& out) : device_(device), program_(compile(device, source, name, out)) {}
+  Session(hcq::Device& device, const char* source, const char* name, Outcome& out)
+      : device_(device), program_(compile(device, source, name, out)) {}
   hcq::Buffer upload(const std::vector<float>& v) {
     hcq::Buffer b = empty(v.size());
     device_.copy_in(b, 0, std::as_bytes(std::span(v)));
@@ -51,7 +52,8 @@ class Session {
     const auto start = Clock::now();
     compiler::CompileOptions c;
     c.arch = device.properties().arch;
-    ProgramImage image = compiler::load_code_object(compiler::compile(compiler::SourceKind::kOpenCl, source, name, c), name);
+    ProgramImage image =
+        compiler::load_code_object(compiler::compile(compiler::SourceKind::kOpenCl, source, name, c), name);
     out.compile_ms = ms_since(start);
     return device.load(std::move(image));
   }
@@ -67,7 +69,8 @@ std::vector<float> random_floats(size_t n, unsigned seed) {
 }
 
 /// Compares with double-precision results; `bound[i]` is the rounding error that float arithmetic may have.
-void check(Outcome& out, const std::vector<float>& got, const std::vector<double>& want, const std::vector<double>& bound) {
+void check(Outcome& out, const std::vector<float>& got, const std::vector<double>& want,
+           const std::vector<double>& bound) {
   for (size_t i = 0; i < want.size(); ++i) {
     const double err = std::fabs(double(got[i]) - want[i]);
     out.max_abs_err = std::max(out.max_abs_err, std::isnan(err) ? HUGE_VAL : err);
@@ -95,8 +98,8 @@ Outcome vadd(hcq::Device& device) {
 }
 
 /// rows x inner times inner x cols (b transposed if asked), with the error bound of a float dot product.
-void reference(const std::vector<float>& a, const std::vector<float>& b, size_t rows, size_t inner, size_t cols, bool transposed,
-               std::vector<double>& want, std::vector<double>& bound) {
+void reference(const std::vector<float>& a, const std::vector<float>& b, size_t rows, size_t inner, size_t cols,
+               bool transposed, std::vector<double>& want, std::vector<double>& bound) {
   want.assign(rows * cols, 0.0);
   bound.assign(rows * cols, 0.0);
   for (size_t r = 0; r < rows; ++r)
@@ -131,8 +134,9 @@ Outcome mlp(hcq::Device& device) {
   Outcome out;
   Session s(device, kMlpSource, "mlp.cl", out);
   const auto start = Clock::now();
-  const std::vector<float> x = random_floats(kBatch * kIn, 1), w1 = random_floats(kHidden * kIn, 2), b1 = random_floats(kHidden, 3),
-                           w2 = random_floats(kOut * kHidden, 4), b2 = random_floats(kOut, 5);
+  const std::vector<float> x = random_floats(kBatch * kIn, 1), w1 = random_floats(kHidden * kIn, 2),
+                           b1 = random_floats(kHidden, 3), w2 = random_floats(kOut * kHidden, 4),
+                           b2 = random_floats(kOut, 5);
   hcq::Buffer dx = s.upload(x), dw1 = s.upload(w1), db1 = s.upload(b1), dw2 = s.upload(w2), db2 = s.upload(b2);
   hcq::Buffer hidden = s.empty(kBatch * kHidden), y = s.empty(kBatch * kOut);
   s.launch("linear", {kHidden / 64, kBatch}, {64}, {dx, dw1, db1, hidden, int(kIn), int(kHidden), 1});
@@ -151,16 +155,21 @@ Outcome mlp(hcq::Device& device) {
   for (unsigned r = 0; r < kBatch; ++r) {
     double* row = &want[r * kOut];
     double worst = 0, top = -HUGE_VAL, sum = 0;
-    for (unsigned o = 0; o < kOut; ++o) row[o] += double(b2[o]), top = std::max(top, row[o]), worst = std::max(worst, bound[r * kOut + o]);
+    for (unsigned o = 0; o < kOut; ++o)
+      row[o] += double(b2[o]), top = std::max(top, row[o]), worst = std::max(worst, bound[r * kOut + o]);
     for (unsigned o = 0; o < kOut; ++o) sum += std::exp(row[o] - top);
-    for (unsigned o = 0; o < kOut; ++o) row[o] = std::exp(row[o] - top) / sum, bound[r * kOut + o] = row[o] * (4 * worst + 64 * kEps) + 1e-12;
+    for (unsigned o = 0; o < kOut; ++o)
+      row[o] = std::exp(row[o] - top) / sum, bound[r * kOut + o] = row[o] * (4 * worst + 64 * kEps) + 1e-12;
   }
   check(out, p, want, bound);
   out.what = fmt::format("batch {}, {} -> {} (ReLU) -> {} (softmax), 3 kernels", kBatch, kIn, kHidden, kOut);
   return out;
 }
 
-struct DemoRow { const char* name; Outcome (*run)(hcq::Device&); };
+struct DemoRow {
+  const char* name;
+  Outcome (*run)(hcq::Device&);
+};
 constexpr DemoRow kDemos[] = {{"vadd", vadd}, {"matmul", matmul}, {"mlp", mlp}};
 
 int run_demo(const DemoOptions& o) {
@@ -173,14 +182,23 @@ int run_demo(const DemoOptions& o) {
   const Outcome r = demo->run(*device);
   if (show_progress(o.global)) progress({});
   if (o.global.json) {
-    fmt::print("{}\n", nlohmann::json{{"demo", o.name}, {"device", p.name}, {"arch", p.arch}, {"ok", r.ok}, {"max_abs_err", r.max_abs_err},
-                                      {"boot_ms", p.boot_ms}, {"compile_ms", r.compile_ms}, {"run_ms", r.run_ms}}.dump());
+    fmt::print("{}\n", nlohmann::json{{"demo", o.name},
+                                      {"device", p.name},
+                                      {"arch", p.arch},
+                                      {"ok", r.ok},
+                                      {"max_abs_err", r.max_abs_err},
+                                      {"boot_ms", p.boot_ms},
+                                      {"compile_ms", r.compile_ms},
+                                      {"run_ms", r.run_ms}}
+                           .dump());
   } else {
-    fmt::print("device   {}: {} ({}), {} GiB, {} compute units\n", p.name, p.chip, p.arch, p.memory_bytes >> 30, p.compute_units);
+    fmt::print("device   {}: {} ({}), {} GiB, {} compute units\n", p.name, p.chip, p.arch, p.memory_bytes >> 30,
+               p.compute_units);
     fmt::print("boot     {:.1f} ms, {} register accesses, {} boot\n", p.boot_ms, p.boot_register_accesses, p.boot_path);
     fmt::print("compile  {:.1f} ms\n", r.compile_ms);
     fmt::print("run      {:.1f} ms, copies included: {}\n", r.run_ms, r.what);
-    for (const hcq::ProfileEvent& e : o.global.profile ? device->take_profile() : std::vector<hcq::ProfileEvent>{}) fmt::print("  {:<20} {:>10.2f} us\n", e.name, e.microseconds());
+    for (const hcq::ProfileEvent& e : o.global.profile ? device->take_profile() : std::vector<hcq::ProfileEvent>{})
+      fmt::print("  {:<20} {:>10.2f} us\n", e.name, e.microseconds());
     fmt::print("check    {}: largest difference from the CPU {:.3g}\n", r.ok ? "ok" : "FAILED", r.max_abs_err);
   }
   return r.ok ? kDone : kFailed;
@@ -190,9 +208,12 @@ int run_demo(const DemoOptions& o) {
 
 void setup_demo(CLI::App& app, int& exit_code) {
   auto o = std::make_shared<DemoOptions>();
-  CLI::App* c = app.add_subcommand("demo", "boot a device, compile, run and check against the CPU: vadd, matmul or mlp");
+  CLI::App* c =
+      app.add_subcommand("demo", "boot a device, compile, run and check against the CPU: vadd, matmul or mlp");
   o->global.add_to(*c);
-  c->add_option("NAME", o->name, "vadd, matmul or mlp")->check(CLI::IsMember({"vadd", "matmul", "mlp"}))->capture_default_str();
+  c->add_option("NAME", o->name, "vadd, matmul or mlp")
+      ->check(CLI::IsMember({"vadd", "matmul", "mlp"}))
+      ->capture_default_str();
   c->callback([o, &exit_code] { exit_code = guarded(o->global, [&] { return run_demo(*o); }); });
 }
 

@@ -1,6 +1,6 @@
 // baregpu disasm: what is in a code object: kernels, their arguments and resources, their instructions.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -20,9 +20,19 @@ struct DisasmOptions {
 nlohmann::json to_json(const KernelInfo& k) {
   nlohmann::json args = nlohmann::json::array();
   for (const KernelArg& a : k.args)
-    args.push_back({{"name", a.name}, {"type", a.type_name}, {"offset", a.offset}, {"size", a.size}, {"hidden", is_hidden(a.kind)}});
-  return {{"kernel", k.name}, {"vgprs", k.vgpr_count}, {"sgprs", k.sgpr_count}, {"lds_bytes", k.group_segment_size},
-          {"scratch_bytes", k.private_segment_size}, {"kernarg_bytes", k.kernarg_size}, {"wave", k.wave32 ? 32 : 64}, {"args", args}};
+    args.push_back({{"name", a.name},
+                    {"type", a.type_name},
+                    {"offset", a.offset},
+                    {"size", a.size},
+                    {"hidden", is_hidden(a.kind)}});
+  return {{"kernel", k.name},
+          {"vgprs", k.vgpr_count},
+          {"sgprs", k.sgpr_count},
+          {"lds_bytes", k.group_segment_size},
+          {"scratch_bytes", k.private_segment_size},
+          {"kernarg_bytes", k.kernarg_size},
+          {"wave", k.wave32 ? 32 : 64},
+          {"args", args}};
 }
 
 int run_disasm(const DisasmOptions& o) {
@@ -37,7 +47,8 @@ int run_disasm(const DisasmOptions& o) {
   if (o.global.json) {
     nlohmann::json kernels = nlohmann::json::array();
     for (const KernelInfo& k : image.kernels) kernels.push_back(to_json(k));
-    fmt::print("{}\n", nlohmann::json{{"file", o.file}, {"arch", image.arch}, {"kernels", kernels}, {"text", text}}.dump());
+    fmt::print("{}\n",
+               nlohmann::json{{"file", o.file}, {"arch", image.arch}, {"kernels", kernels}, {"text", text}}.dump());
   } else {
     fmt::print("{}", text);
   }
@@ -48,7 +59,8 @@ int run_disasm(const DisasmOptions& o) {
 
 void setup_disasm(CLI::App& app, int& exit_code) {
   auto o = std::make_shared<DisasmOptions>();
-  CLI::App* c = app.add_subcommand("disasm", "kernels, arguments, resources and instructions of a code object or source file");
+  CLI::App* c =
+      app.add_subcommand("disasm", "kernels, arguments, resources and instructions of a code object or source file");
   o->global.add_to(*c);
   c->add_option("FILE", o->file, "code object, or a source file that is compiled first")->required();
   c->add_option("--arch", o->arch, "architecture to compile a source file for")->capture_default_str();

@@ -1,6 +1,6 @@
 // baregpu info: which GPUs there are, who owns them, and what is missing to use them.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -12,24 +12,32 @@
 namespace baregpu::tools {
 namespace {
 
-struct InfoOptions { Global global; };
+struct InfoOptions {
+  Global global;
+};
 
-constexpr const char* kSecureOsFiles[] = {"psp_13_0_0_sos.bin", "psp_13_0_10_sos.bin", "psp_13_0_7_sos.bin"};  // Navi31, Navi32, Navi33
+constexpr const char* kSecureOsFiles[] = {"psp_13_0_0_sos.bin", "psp_13_0_10_sos.bin",
+                                          "psp_13_0_7_sos.bin"};  // Navi31, Navi32, Navi33
 
 nlohmann::json to_json(const PciInterface& row, const DeviceSpec& spec, const FoundDevice& d) {
-  return {{"interface", row.name}, {"device", d.name}, {"spec", spec.str()}, {"pci_id", fmt::format("{:04x}:{:04x}", d.id.vendor, d.id.device)},
-          {"model", d.model}, {"owner", d.owner}, {"usable", d.usable}, {"missing", d.missing}};
+  return {{"interface", row.name}, {"device", d.name},
+          {"spec", spec.str()},    {"pci_id", fmt::format("{:04x}:{:04x}", d.id.vendor, d.id.device)},
+          {"model", d.model},      {"owner", d.owner},
+          {"usable", d.usable},    {"missing", d.missing}};
 }
 
-/// Which chip it is only its discovery table says, and that is read when it is booted; but without any of these files no chip
-/// that is supported boots.
+/// Which chip it is only its discovery table says, and that is read when it is booted; but without any of these files
+/// no chip that is supported boots.
 void add_firmware(const Global& global, FoundDevice& d) {
   const am::FirmwareFolders folders(global.firmware);
   for (const char* file : kSecureOsFiles)
     if (!folders.find(file).empty()) return;
   std::string where;
   for (const std::string& f : folders.folders()) where += (where.empty() ? "" : ", ") + f;
-  d.missing.push_back(fmt::format("firmware: none of the supported chips' files (psp_13_0_0_sos.bin, ...) is in {}: `sudo apt-get install firmware-amd-graphics`, or --firmware DIR", where));
+  d.missing.push_back(
+      fmt::format("firmware: none of the supported chips' files (psp_13_0_0_sos.bin, ...) is in {}: `sudo apt-get "
+                  "install firmware-amd-graphics`, or --firmware DIR",
+                  where));
   d.usable = false;
 }
 
@@ -51,8 +59,11 @@ int run_info(const InfoOptions& o) {
           if (!row.is_mock && spec.kind == "AMD") add_firmware(o.global, d);
       } catch (const Error& e) {
         // One broken way must not hide the others.
-        if (o.global.json) fmt::print("{}\n", nlohmann::json{{"interface", row.name}, {"error", e.code()}, {"message", e.what()}}.dump());
-        else fmt::print("{}: {}\n", row.name, e.what());
+        if (o.global.json)
+          fmt::print("{}\n",
+                     nlohmann::json{{"interface", row.name}, {"error", e.code()}, {"message", e.what()}}.dump());
+        else
+          fmt::print("{}: {}\n", row.name, e.what());
         continue;
       }
       for (unsigned i = 0; i < found.size(); ++i) {
@@ -71,7 +82,9 @@ int run_info(const InfoOptions& o) {
     }
   }
   if (real == 0 && !mocks && !o.global.json)
-    fmt::print("No AMD or NVIDIA GPU was found on PCI. Commands such as `baregpu demo` then use the mock GPU (DEV=MOCKPCI+AMD).\n");
+    fmt::print(
+        "No AMD or NVIDIA GPU was found on PCI. Commands such as `baregpu demo` then use the mock GPU "
+        "(DEV=MOCKPCI+AMD).\n");
   return kDone;
 }
 

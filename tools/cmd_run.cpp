@@ -1,6 +1,6 @@
 // baregpu run: compile or load a kernel file, launch one kernel, print, save or check its buffers.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <charconv>
 #include <map>
@@ -22,7 +22,11 @@ struct RunOptions {
   bool wave64 = false, no_cache = false;
 };
 
-struct Expectation { std::string file; NpyArray array; double tolerance = 0; };
+struct Expectation {
+  std::string file;
+  NpyArray array;
+  double tolerance = 0;
+};
 
 struct Plan {
   std::vector<ArgSpec> args;
@@ -34,7 +38,10 @@ struct Plan {
 
 void require_buffer(const Plan& plan, const char* option, unsigned n) {
   if (n >= plan.args.size() || plan.args[n].kind != ArgSpec::Kind::kBuffer)
-    throw UsageError({.device = {}, .what = fmt::format("{} {}=...: --arg {} is not a buffer", option, n, n), .source = {}, .hint = {}});
+    throw UsageError({.device = {},
+                      .what = fmt::format("{} {}=...: --arg {} is not a buffer", option, n, n),
+                      .source = {},
+                      .hint = {}});
 }
 
 /// Everything that can be found wrong before a GPU is touched.
@@ -50,7 +57,8 @@ Plan make_plan(const RunOptions& o) {
   }
   for (const std::string& text : o.prints) {
     const size_t colon = text.find(':');
-    auto [n, count] = split_index("--print", colon == text.npos ? text + "=16" : text.substr(0, colon) + "=" + text.substr(colon + 1));
+    auto [n, count] = split_index(
+        "--print", colon == text.npos ? text + "=16" : text.substr(0, colon) + "=" + text.substr(colon + 1));
     require_buffer(plan, "--print", n);
     uint64_t shown;
     auto [end, ec] = std::from_chars(count.data(), count.data() + count.size(), shown);
@@ -67,7 +75,10 @@ Plan make_plan(const RunOptions& o) {
     if (comma != rest.npos) {
       auto [end, ec] = std::from_chars(rest.data() + comma + 1, rest.data() + rest.size(), e.tolerance);
       if (ec != std::errc() || end != rest.data() + rest.size() || !(e.tolerance >= 0))
-        throw UsageError({.device = {}, .what = "--expect " + text + ": the tolerance is not a number >= 0", .source = {}, .hint = {}});
+        throw UsageError({.device = {},
+                          .what = "--expect " + text + ": the tolerance is not a number >= 0",
+                          .source = {},
+                          .hint = {}});
     }
     e.array = read_npy(e.file);
     plan.expects[n] = std::move(e);
@@ -106,7 +117,8 @@ int run_kernel(const RunOptions& o) {
   for (size_t i = 0; i < plan.args.size(); ++i) {
     const ArgSpec& a = plan.args[i];
     if (a.kind == ArgSpec::Kind::kBuffer) {
-      buffers[i] = device->allocator().allocate(a.data.bytes.size(), hcq::BufferKind::kDevice, false, fmt::format("argument {}", i));
+      buffers[i] = device->allocator().allocate(a.data.bytes.size(), hcq::BufferKind::kDevice, false,
+                                                fmt::format("argument {}", i));
       device->copy_in(buffers[i], 0, a.data.bytes);
       args.emplace_back(buffers[i]);
     } else if (a.kind == ArgSpec::Kind::kLocal) {
@@ -120,7 +132,8 @@ int run_kernel(const RunOptions& o) {
   double best_us = 0;
   for (unsigned i = 0; i < o.repeat; ++i) {
     device->wait(device->launch(kernel, plan.grid, plan.block, args));
-    for (const hcq::ProfileEvent& e : device->take_profile()) best_us = i == 0 ? e.microseconds() : std::min(best_us, e.microseconds());
+    for (const hcq::ProfileEvent& e : device->take_profile())
+      best_us = i == 0 ? e.microseconds() : std::min(best_us, e.microseconds());
   }
 
   bool ok = true;
@@ -138,9 +151,11 @@ int run_kernel(const RunOptions& o) {
       // JSON has no infinity; a script sees null where no distance can be given.
       line["max_abs_err"] = r.max_abs_err;
       if (!o.global.json) {
-        if (r.ok) fmt::print("argument {}: matches {} (largest difference {})\n", n, it->second.file, r.max_abs_err);
-        else fmt::print("argument {}: differs from {}: element {} is {}, expected {}; largest difference {}, allowed {}\n", n, it->second.file,
-                        r.first_bad, r.got, r.want, r.max_abs_err, it->second.tolerance);
+        if (r.ok)
+          fmt::print("argument {}: matches {} (largest difference {})\n", n, it->second.file, r.max_abs_err);
+        else
+          fmt::print("argument {}: differs from {}: element {} is {}, expected {}; largest difference {}, allowed {}\n",
+                     n, it->second.file, r.first_bad, r.got, r.want, r.max_abs_err, it->second.tolerance);
       }
     }
     if (auto it = plan.prints.find(n); it != plan.prints.end()) {
@@ -163,7 +178,13 @@ int run_kernel(const RunOptions& o) {
   }
   const hcq::DeviceProperties& p = device->properties();
   if (o.global.json)
-    fmt::print("{}\n", nlohmann::json{{"kernel", kernel.info->name}, {"device", p.name}, {"arch", p.arch}, {"ok", ok}, {"time_us", best_us}, {"outputs", outputs}}.dump());
+    fmt::print("{}\n", nlohmann::json{{"kernel", kernel.info->name},
+                                      {"device", p.name},
+                                      {"arch", p.arch},
+                                      {"ok", ok},
+                                      {"time_us", best_us},
+                                      {"outputs", outputs}}
+                           .dump());
   else
     fmt::print("{} on {} ({}): {:.2f} us{}\n", kernel.info->name, p.name, p.arch, best_us, ok ? "" : "  FAILED");
   return ok ? kDone : kFailed;
@@ -179,11 +200,15 @@ void setup_run(CLI::App& app, int& exit_code) {
   c->add_option("--kernel", o->kernel, "kernel to run (default: the only one)");
   c->add_option("--grid", o->grid, "workgroups: X[,Y[,Z]]")->capture_default_str();
   c->add_option("--block", o->block, "work-items in a workgroup: X[,Y[,Z]]")->capture_default_str();
-  c->add_option("--arg", o->args, "i32:5 | f32:1.5 | buf:f32:1024[:zeros|iota|rand(SEED)] | buf:f32:@in.npy | local:4096 (repeatable, in order)")
+  c->add_option(
+       "--arg", o->args,
+       "i32:5 | f32:1.5 | buf:f32:1024[:zeros|iota|rand(SEED)] | buf:f32:@in.npy | local:4096 (repeatable, in order)")
       ->allow_extra_args(false);
   c->add_option("--out", o->outs, "N=FILE.npy: save buffer argument N after the run")->allow_extra_args(false);
-  c->add_option("--print", o->prints, "N[:COUNT]: print the first elements of buffer argument N")->allow_extra_args(false);
-  c->add_option("--expect", o->expects, "N=FILE.npy[,TOLERANCE]: compare buffer argument N; exit code 1 if it differs")->allow_extra_args(false);
+  c->add_option("--print", o->prints, "N[:COUNT]: print the first elements of buffer argument N")
+      ->allow_extra_args(false);
+  c->add_option("--expect", o->expects, "N=FILE.npy[,TOLERANCE]: compare buffer argument N; exit code 1 if it differs")
+      ->allow_extra_args(false);
   c->add_option("-D,--define", o->defines, "NAME[=VALUE] for the compiler")->allow_extra_args(false);
   c->add_option("-O", o->optimization, "optimization level")->check(CLI::Range(0, 3))->capture_default_str();
   c->add_option("--repeat", o->repeat, "launches; the best time is reported")->check(CLI::Range(1, 1000000));

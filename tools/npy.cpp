@@ -19,15 +19,19 @@ namespace baregpu::tools {
 namespace {
 
 constexpr DTypeInfo kTypes[] = {
-    {DType::kI8, "i8", "|i1", 1},  {DType::kI16, "i16", "<i2", 2}, {DType::kI32, "i32", "<i4", 4}, {DType::kI64, "i64", "<i8", 8},
-    {DType::kU8, "u8", "|u1", 1},  {DType::kU16, "u16", "<u2", 2}, {DType::kU32, "u32", "<u4", 4}, {DType::kU64, "u64", "<u8", 8},
-    {DType::kF16, "f16", "<f2", 2}, {DType::kF32, "f32", "<f4", 4}, {DType::kF64, "f64", "<f8", 8},
+    {DType::kI8, "i8", "|i1", 1},   {DType::kI16, "i16", "<i2", 2}, {DType::kI32, "i32", "<i4", 4},
+    {DType::kI64, "i64", "<i8", 8}, {DType::kU8, "u8", "|u1", 1},   {DType::kU16, "u16", "<u2", 2},
+    {DType::kU32, "u32", "<u4", 4}, {DType::kU64, "u64", "<u8", 8}, {DType::kF16, "f16", "<f2", 2},
+    {DType::kF32, "f32", "<f4", 4}, {DType::kF64, "f64", "<f8", 8},
 };
 constexpr char kMagic[] = "\x93NUMPY";
 constexpr uint64_t kMaxHeader = 1 << 20;
 
 [[noreturn]] void bad(const std::string& name, const std::string& what) {
-  throw ParseError({.device = {}, .what = name + ": " + what, .source = {}, .hint = "a .npy file as numpy.save writes it is wanted"});
+  throw ParseError({.device = {},
+                    .what = name + ": " + what,
+                    .source = {},
+                    .hint = "a .npy file as numpy.save writes it is wanted"});
 }
 
 /// The header is a Python dict literal; only the three keys of the format may be in it.
@@ -130,14 +134,16 @@ NpyArray parse_npy(std::span<const std::byte> file, const std::string& name) {
   uint64_t start = major == 1 ? 10 : 12, length = 0;
   if (file.size() < start) bad(name, "the header is cut off");
   for (unsigned i = 0; i < start - 8; ++i) length |= uint64_t(file[8 + i]) << (8 * i);
-  if (length > kMaxHeader || file.size() - start < length) bad(name, fmt::format("the header of {} bytes is cut off", length));
+  if (length > kMaxHeader || file.size() - start < length)
+    bad(name, fmt::format("the header of {} bytes is cut off", length));
   NpyArray out;
   HeaderParser({reinterpret_cast<const char*>(file.data() + start), size_t(length)}, name).parse(out);
   const auto data = file.subspan(start + length);
   uint64_t want = dtype_info(out.dtype).size;
   for (uint64_t d : out.shape)
     if (__builtin_mul_overflow(want, d, &want)) bad(name, "the shape is too large");
-  if (data.size() != want) bad(name, fmt::format("the shape needs {} bytes of data, the file has {}", want, data.size()));
+  if (data.size() != want)
+    bad(name, fmt::format("the shape needs {} bytes of data, the file has {}", want, data.size()));
   out.bytes.assign(data.begin(), data.end());
   return out;
 }
@@ -146,7 +152,11 @@ std::vector<std::byte> read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary | std::ios::ate);
   const auto size = in ? std::streamoff(in.tellg()) : -1;
   if (size < 0 || std::filesystem::is_directory(path))
-    throw Error({.device = {}, .what = "cannot read " + path, .source = std::strerror(std::filesystem::is_directory(path) ? EISDIR : errno), .hint = {}}, "file");
+    throw Error({.device = {},
+                 .what = "cannot read " + path,
+                 .source = std::strerror(std::filesystem::is_directory(path) ? EISDIR : errno),
+                 .hint = {}},
+                "file");
   std::vector<std::byte> bytes(size_t(size), std::byte{});
   in.seekg(0);
   if (size && !in.read(reinterpret_cast<char*>(bytes.data()), size))
@@ -159,7 +169,8 @@ NpyArray read_npy(const std::string& path) { return parse_npy(read_file(path), p
 std::vector<std::byte> format_npy(const NpyArray& a) {
   std::string shape;
   for (uint64_t d : a.shape) shape += fmt::format("{},", d);
-  std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", dtype_info(a.dtype).npy, shape);
+  std::string header =
+      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", dtype_info(a.dtype).npy, shape);
   header.resize((10 + header.size() + 1 + 63) / 64 * 64 - 10 - 1, ' ');
   header += '\n';
   std::vector<std::byte> out(10 + header.size() + a.bytes.size());
@@ -198,7 +209,7 @@ void write_npy(const std::string& path, const NpyArray& array) {
 
 double from_half(uint16_t h) {
   const int exponent = h >> 10 & 31, mantissa = h & 0x3ff;
-  double v = exponent == 0 ? std::ldexp(mantissa, -24)
+  double v = exponent == 0    ? std::ldexp(mantissa, -24)
              : exponent == 31 ? (mantissa ? std::nan("") : HUGE_VAL)
                               : std::ldexp(1024 + mantissa, exponent - 25);
   return h & 0x8000 ? -v : v;

@@ -10,7 +10,12 @@ namespace baregpu::tools {
 
 /// Element types of arguments and arrays.
 enum class DType : uint8_t { kI8, kI16, kI32, kI64, kU8, kU16, kU32, kU64, kF16, kF32, kF64 };
-struct DTypeInfo { DType type; const char* name; const char* npy; unsigned size; };
+struct DTypeInfo {
+  DType type;
+  const char* name;
+  const char* npy;
+  unsigned size;
+};
 std::span<const DTypeInfo> dtypes();
 const DTypeInfo& dtype_info(DType t);
 /// nullptr if there is no such type.

@@ -18,19 +18,32 @@ namespace {
 
 constexpr uint16_t kMachineAmdGpu = 224;
 constexpr uint8_t kOsAbiHsa = 64;
-constexpr uint64_t kMaxImage = uint64_t{256} << 20;  // a few hundred bytes can claim this much zeroed memory, and no more
+constexpr uint64_t kMaxImage = uint64_t{256}
+                               << 20;  // a few hundred bytes can claim this much zeroed memory, and no more
 constexpr uint64_t kMaxName = 64 * 1024;
 constexpr uint32_t kNoteMetadata = 32;  // NT_AMDGPU_METADATA
 
-struct Mach { uint32_t value; const char* arch; };
+struct Mach {
+  uint32_t value;
+  const char* arch;
+};
 // e_flags, bits 7:0 (LLVM AMDGPUUsage, "AMDGPU ELF Header Enumeration Values").
 constexpr Mach kMachs[] = {
-    {0x2f, "gfx906"}, {0x30, "gfx908"}, {0x3f, "gfx90a"}, {0x4c, "gfx942"}, {0x4f, "gfx950"}, {0x33, "gfx1010"}, {0x36, "gfx1030"},
-    {0x41, "gfx1100"}, {0x46, "gfx1101"}, {0x47, "gfx1102"}, {0x44, "gfx1103"}, {0x43, "gfx1150"}, {0x4a, "gfx1151"}, {0x48, "gfx1200"}, {0x4e, "gfx1201"},
+    {0x2f, "gfx906"},  {0x30, "gfx908"},  {0x3f, "gfx90a"},  {0x4c, "gfx942"},  {0x4f, "gfx950"},
+    {0x33, "gfx1010"}, {0x36, "gfx1030"}, {0x41, "gfx1100"}, {0x46, "gfx1101"}, {0x47, "gfx1102"},
+    {0x44, "gfx1103"}, {0x43, "gfx1150"}, {0x4a, "gfx1151"}, {0x48, "gfx1200"}, {0x4e, "gfx1201"},
 };
 
 // LLVM AMDGPUUsage, "Relocation Records". The rest is for the linker, or needs the final address in 32 bits.
-enum RelocType : uint32_t { kNone = 0, kAbs64 = 3, kRel32 = 4, kRel64 = 5, kRel32Lo = 10, kRel32Hi = 11, kRelative64 = 13 };
+enum RelocType : uint32_t {
+  kNone = 0,
+  kAbs64 = 3,
+  kRel32 = 4,
+  kRel64 = 5,
+  kRel32Lo = 10,
+  kRel32Hi = 11,
+  kRelative64 = 13
+};
 
 /// Kernel descriptor, 64 bytes.
 struct Descriptor {
@@ -87,30 +100,42 @@ class Loader {
     eh_ = r_.at<Elf64_Ehdr>(0);
     if (eh_.e_ident[EI_CLASS] != ELFCLASS64) r_.fail("a 32-bit ELF file; code objects are 64-bit");
     if (eh_.e_ident[EI_DATA] != ELFDATA2LSB) r_.fail("a big-endian ELF file; code objects are little-endian");
-    if (eh_.e_machine != kMachineAmdGpu) r_.fail(fmt::format("ELF machine {} is not AMDGPU ({})", eh_.e_machine, kMachineAmdGpu));
-    if (eh_.e_ident[EI_OSABI] != kOsAbiHsa) r_.fail(fmt::format("ELF OS ABI {} is not AMDGPU HSA ({})", eh_.e_ident[EI_OSABI], kOsAbiHsa));
+    if (eh_.e_machine != kMachineAmdGpu)
+      r_.fail(fmt::format("ELF machine {} is not AMDGPU ({})", eh_.e_machine, kMachineAmdGpu));
+    if (eh_.e_ident[EI_OSABI] != kOsAbiHsa)
+      r_.fail(fmt::format("ELF OS ABI {} is not AMDGPU HSA ({})", eh_.e_ident[EI_OSABI], kOsAbiHsa));
     out_.abi_version = eh_.e_ident[EI_ABIVERSION];
     if (out_.abi_version < 2 || out_.abi_version > 4)
-      throw UnsupportedError({.device = {}, .what = fmt::format("{}: code object ABI version {}", name_, out_.abi_version), .source = "EI_ABIVERSION",
-                              .hint = "versions 2 to 4 (code objects V4 to V6) are supported; compile with -mcode-object-version=5"});
+      throw UnsupportedError(
+          {.device = {},
+           .what = fmt::format("{}: code object ABI version {}", name_, out_.abi_version),
+           .source = "EI_ABIVERSION",
+           .hint = "versions 2 to 4 (code objects V4 to V6) are supported; compile with -mcode-object-version=5"});
     if (eh_.e_type != ET_DYN) r_.fail(fmt::format("ELF type {}: it is not linked (ld.lld -shared)", eh_.e_type));
     for (const Mach& m : kMachs)
       if ((eh_.e_flags & 0xff) == m.value) out_.arch = m.arch;
     if (out_.arch.empty()) r_.fail(fmt::format("e_flags {:#x}: an architecture that is not known", eh_.e_flags));
-    if (eh_.e_phentsize != sizeof(Elf64_Phdr) || (eh_.e_shnum && eh_.e_shentsize != sizeof(Elf64_Shdr))) r_.fail("unknown size of ELF table entries");
+    if (eh_.e_phentsize != sizeof(Elf64_Phdr) || (eh_.e_shnum && eh_.e_shentsize != sizeof(Elf64_Shdr)))
+      r_.fail("unknown size of ELF table entries");
   }
 
   void segments() {
     uint64_t end = 0;
-    auto program_header = [&](unsigned i) { return r_.at<Elf64_Phdr>(checked_index(eh_.e_phoff, i, sizeof(Elf64_Phdr), "program header")); };
+    auto program_header = [&](unsigned i) {
+      return r_.at<Elf64_Phdr>(checked_index(eh_.e_phoff, i, sizeof(Elf64_Phdr), "program header"));
+    };
     for (unsigned i = 0; i < eh_.e_phnum; ++i) {
       const Elf64_Phdr p = program_header(i);
       if (p.p_type != PT_LOAD) continue;
-      if (p.p_filesz > p.p_memsz) r_.fail(fmt::format("segment {}: {} bytes in the file, {} in memory", i, p.p_filesz, p.p_memsz));
-      if (p.p_align > 1 && !is_pow2(p.p_align)) r_.fail(fmt::format("segment {}: alignment {} is not a power of two", i, p.p_align));
-      if (p.p_align > 1 && (p.p_vaddr ^ p.p_offset) & (p.p_align - 1)) r_.fail(fmt::format("segment {}: address and file offset disagree", i));
+      if (p.p_filesz > p.p_memsz)
+        r_.fail(fmt::format("segment {}: {} bytes in the file, {} in memory", i, p.p_filesz, p.p_memsz));
+      if (p.p_align > 1 && !is_pow2(p.p_align))
+        r_.fail(fmt::format("segment {}: alignment {} is not a power of two", i, p.p_align));
+      if (p.p_align > 1 && (p.p_vaddr ^ p.p_offset) & (p.p_align - 1))
+        r_.fail(fmt::format("segment {}: address and file offset disagree", i));
       if (p.p_vaddr > kMaxImage || p.p_memsz > kMaxImage - p.p_vaddr)
-        r_.fail(fmt::format("segment {}: {} bytes at {:#x} are more than an image may have ({} MiB)", i, p.p_memsz, p.p_vaddr, kMaxImage >> 20));
+        r_.fail(fmt::format("segment {}: {} bytes at {:#x} are more than an image may have ({} MiB)", i, p.p_memsz,
+                            p.p_vaddr, kMaxImage >> 20));
       r_.range(p.p_offset, p.p_filesz);
       // Ascending, says the ELF specification; with overlaps the copying would have no bound.
       if (p.p_vaddr < end) r_.fail(fmt::format("segment {} at {:#x} overlaps the one before it", i, p.p_vaddr));
@@ -128,7 +153,8 @@ class Loader {
   }
 
   uint64_t checked_index(uint64_t table, uint64_t index, uint64_t size, const char* what) const {
-    if (table > r_.size() || index > (r_.size() - table) / size) r_.fail(fmt::format("{} {} is beyond the end of the file", what, index));
+    if (table > r_.size() || index > (r_.size() - table) / size)
+      r_.fail(fmt::format("{} {} is beyond the end of the file", what, index));
     return table + index * size;
   }
   Elf64_Shdr section(uint64_t i) const {
@@ -174,13 +200,15 @@ class Loader {
       // Sections that all name the same bytes could otherwise ask for thousands of times the file's size.
       total += s.sh_size;
       if (total > r_.size()) r_.fail(fmt::format("{} bytes of relocations in a file of {}", total, r_.size()));
-      for (uint64_t k = 0; k < s.sh_size / sizeof(Elf64_Rela); ++k) relocation(r_.at<Elf64_Rela>(s.sh_offset + k * sizeof(Elf64_Rela)));
+      for (uint64_t k = 0; k < s.sh_size / sizeof(Elf64_Rela); ++k)
+        relocation(r_.at<Elf64_Rela>(s.sh_offset + k * sizeof(Elf64_Rela)));
     }
   }
   void relocation(const Elf64_Rela& rel) {
     const uint32_t type = uint32_t(ELF64_R_TYPE(rel.r_info));
     if (type == kNone) return;
-    if (rel.r_offset > out_.bytes.size() - 8) r_.fail(fmt::format("relocation at {:#x} is outside the image", rel.r_offset));
+    if (rel.r_offset > out_.bytes.size() - 8)
+      r_.fail(fmt::format("relocation at {:#x} is outside the image", rel.r_offset));
     auto symbol_value = [&] {
       const Elf64_Sym s = symbol(ELF64_R_SYM(rel.r_info));
       if (s.st_shndx == SHN_UNDEF) r_.fail(fmt::format("the symbol '{}' is not defined in it", symbol_name(s)));
@@ -197,12 +225,16 @@ class Loader {
       case kRel32Hi: store(hi32(distance())); return;
       case kRel32: {
         const int64_t v = int64_t(distance());
-        if (v != int32_t(v)) r_.fail(fmt::format("relocation at {:#x}: the distance {:#x} does not fit 32 bits", rel.r_offset, v));
+        if (v != int32_t(v))
+          r_.fail(fmt::format("relocation at {:#x}: the distance {:#x} does not fit 32 bits", rel.r_offset, v));
         store(int32_t(v));
         return;
       }
       default:
-        throw UnsupportedError({.device = {}, .what = fmt::format("{}: relocation type {} at {:#x}", name_, type, rel.r_offset), .source = {}, .hint = {}});
+        throw UnsupportedError({.device = {},
+                                .what = fmt::format("{}: relocation type {} at {:#x}", name_, type, rel.r_offset),
+                                .source = {},
+                                .hint = {}});
     }
   }
 
@@ -212,8 +244,10 @@ class Loader {
       if (s.sh_type != SHT_NOTE) continue;
       for (uint64_t at = 0; at + sizeof(Elf64_Nhdr) <= s.sh_size;) {
         const auto n = r_.at<Elf64_Nhdr>(s.sh_offset + at);
-        const uint64_t name_at = at + sizeof n, desc_at = name_at + align_up(n.n_namesz, 4), next = desc_at + align_up(n.n_descsz, 4);
-        if (desc_at + n.n_descsz > s.sh_size) r_.fail(fmt::format("a note of {} bytes is larger than its section", n.n_descsz));
+        const uint64_t name_at = at + sizeof n, desc_at = name_at + align_up(n.n_namesz, 4),
+                       next = desc_at + align_up(n.n_descsz, 4);
+        if (desc_at + n.n_descsz > s.sh_size)
+          r_.fail(fmt::format("a note of {} bytes is larger than its section", n.n_descsz));
         const auto owner = r_.range(s.sh_offset + name_at, n.n_namesz);
         if (n.n_type == kNoteMetadata && owner.size() == 7 && std::memcmp(owner.data(), "AMDGPU", 7) == 0) {
           metadata_ = parse_msgpack(r_.range(s.sh_offset + desc_at, n.n_descsz), name_);
@@ -228,7 +262,10 @@ class Loader {
   void kernels() {
     const MsgPack* list = metadata_.find("amdhsa.kernels");
     if (!list || list->type != MsgPack::Type::kArray) r_.fail("its metadata lists no kernels");
-    struct Found { uint64_t at; bool used; };
+    struct Found {
+      uint64_t at;
+      bool used;
+    };
     std::unordered_map<std::string_view, Found> descriptors;
     for (uint64_t i = 0; i < symbol_count(); ++i) {
       const Elf64_Sym s = symbol(i);
@@ -248,20 +285,26 @@ class Loader {
   }
 
   void descriptor(uint64_t at, KernelInfo& k) {
-    if (at % 64 || at > out_.bytes.size() - 64) r_.fail(fmt::format("kernel '{}': descriptor at {:#x} is misaligned or outside the image", k.name, at));
+    if (at % 64 || at > out_.bytes.size() - 64)
+      r_.fail(fmt::format("kernel '{}': descriptor at {:#x} is misaligned or outside the image", k.name, at));
     Descriptor d;
     std::memcpy(&d, out_.bytes.data() + at, sizeof d);
     const uint64_t entry = at + uint64_t(d.entry);
-    if (!in_code(entry) || entry % 256) r_.fail(fmt::format("kernel '{}': entry point {:#x} is misaligned or not in code", k.name, entry));
+    if (!in_code(entry) || entry % 256)
+      r_.fail(fmt::format("kernel '{}': entry point {:#x} is misaligned or not in code", k.name, entry));
     k.descriptor_offset = at;
     k.code_offset = entry;
     k.group_segment_size = d.group_size;
     k.private_segment_size = d.private_size;
     if (d.kernarg_size > 64 * 1024) r_.fail(fmt::format("kernel '{}': {} bytes of arguments", k.name, d.kernarg_size));
-    if (d.kernarg_size < k.kernarg_size) r_.fail(fmt::format("kernel '{}': descriptor says {} bytes of arguments, metadata {}", k.name, d.kernarg_size, k.kernarg_size));
+    if (d.kernarg_size < k.kernarg_size)
+      r_.fail(fmt::format("kernel '{}': descriptor says {} bytes of arguments, metadata {}", k.name, d.kernarg_size,
+                          k.kernarg_size));
     k.kernarg_size = d.kernarg_size;
     for (const KernelArg& a : k.args)
-      if (uint64_t{a.offset} + a.size > k.kernarg_size) r_.fail(fmt::format("kernel '{}': an argument of {} bytes at {} is outside its {} bytes of arguments", k.name, a.size, a.offset, k.kernarg_size));
+      if (uint64_t{a.offset} + a.size > k.kernarg_size)
+        r_.fail(fmt::format("kernel '{}': an argument of {} bytes at {} is outside its {} bytes of arguments", k.name,
+                            a.size, a.offset, k.kernarg_size));
     k.rsrc1 = d.rsrc1;
     k.rsrc2 = d.rsrc2;
     k.rsrc3 = d.rsrc3;
@@ -286,15 +329,25 @@ class Loader {
 
 }  // namespace
 
-bool is_elf(std::span<const std::byte> bytes) { return bytes.size() >= sizeof(Elf64_Ehdr) && std::memcmp(bytes.data(), ELFMAG, SELFMAG) == 0; }
+bool is_elf(std::span<const std::byte> bytes) {
+  return bytes.size() >= sizeof(Elf64_Ehdr) && std::memcmp(bytes.data(), ELFMAG, SELFMAG) == 0;
+}
 
-ProgramImage load_code_object(std::span<const std::byte> elf, const std::string& name) { return Loader(elf, name).run(); }
+ProgramImage load_code_object(std::span<const std::byte> elf, const std::string& name) {
+  return Loader(elf, name).run();
+}
 
-std::vector<CodeSymbol> function_symbols(std::span<const std::byte> elf, const std::string& name) { return Loader(elf, name).functions(); }
+std::vector<CodeSymbol> function_symbols(std::span<const std::byte> elf, const std::string& name) {
+  return Loader(elf, name).functions();
+}
 
 void check_arch(const ProgramImage& image, const std::string& device_arch, const std::string& name) {
   if (image.arch != device_arch)
-    throw Error({.device = {}, .what = fmt::format("{} is for {}, the device is {}", name, image.arch, device_arch), .source = {}, .hint = "compile it for " + device_arch}, "arch");
+    throw Error({.device = {},
+                 .what = fmt::format("{} is for {}, the device is {}", name, image.arch, device_arch),
+                 .source = {},
+                 .hint = "compile it for " + device_arch},
+                "arch");
 }
 
 }  // namespace baregpu::compiler

@@ -10,10 +10,10 @@ namespace baregpu::compiler {
 /// Whether the bytes start as an ELF file does.
 bool is_elf(std::span<const std::byte> bytes);
 
-/// Loads a linked AMDGPU HSA code object, version 4 to 6. Every offset and count in it is checked: the bytes may come from
-/// anywhere. @param name  file name for messages. @throws ParseError naming the file and the field; UnsupportedError for
-/// another ABI version or relocation.
-/// Layout: LLVM "User Guide for AMDGPU Backend" (code object, kernel descriptor, metadata V4/V5).
+/// Loads a linked AMDGPU HSA code object, version 4 to 6. Every offset and count in it is checked: the bytes may come
+/// from anywhere. @param name  file name for messages. @throws ParseError naming the file and the field;
+/// UnsupportedError for another ABI version or relocation. Layout: LLVM "User Guide for AMDGPU Backend" (code object,
+/// kernel descriptor, metadata V4/V5).
 ProgramImage load_code_object(std::span<const std::byte> elf, const std::string& name);
 
 /// A function in a code object, kernel or not.

@@ -25,20 +25,36 @@ class Parser {
     if (b < 0xc0) return string(b & 0x1f);
     switch (b) {
       case 0xc0: return {};
-      case 0xc2: case 0xc3: return {.type = MsgPack::Type::kBool, .number = uint64_t(b & 1)};
-      case 0xc4: case 0xc5: case 0xc6: return other(number(1u << (b - 0xc4)));
-      case 0xc7: case 0xc8: case 0xc9: return other(number(1u << (b - 0xc7)) + 1);
+      case 0xc2:
+      case 0xc3: return {.type = MsgPack::Type::kBool, .number = uint64_t(b & 1)};
+      case 0xc4:
+      case 0xc5:
+      case 0xc6: return other(number(1u << (b - 0xc4)));
+      case 0xc7:
+      case 0xc8:
+      case 0xc9: return other(number(1u << (b - 0xc7)) + 1);
       case 0xca: return other(4);
       case 0xcb: return other(8);
-      case 0xcc: case 0xcd: case 0xce: case 0xcf: return unsigned_value(number(1u << (b - 0xcc)));
+      case 0xcc:
+      case 0xcd:
+      case 0xce:
+      case 0xcf: return unsigned_value(number(1u << (b - 0xcc)));
       case 0xd0: return signed_value(uint64_t(int64_t(int8_t(number(1)))));
       case 0xd1: return signed_value(uint64_t(int64_t(int16_t(number(2)))));
       case 0xd2: return signed_value(uint64_t(int64_t(int32_t(number(4)))));
       case 0xd3: return signed_value(number(8));
-      case 0xd4: case 0xd5: case 0xd6: case 0xd7: case 0xd8: return other((1u << (b - 0xd4)) + 1);
-      case 0xd9: case 0xda: case 0xdb: return string(number(1u << (b - 0xd9)));
-      case 0xdc: case 0xdd: return array(number(b == 0xdc ? 2 : 4), depth);
-      case 0xde: case 0xdf: return map(number(b == 0xde ? 2 : 4), depth);
+      case 0xd4:
+      case 0xd5:
+      case 0xd6:
+      case 0xd7:
+      case 0xd8: return other((1u << (b - 0xd4)) + 1);
+      case 0xd9:
+      case 0xda:
+      case 0xdb: return string(number(1u << (b - 0xd9)));
+      case 0xdc:
+      case 0xdd: return array(number(b == 0xdc ? 2 : 4), depth);
+      case 0xde:
+      case 0xdf: return map(number(b == 0xde ? 2 : 4), depth);
       default: break;
     }
     if (b >= 0xe0) return signed_value(uint64_t(int64_t(int8_t(b))));
@@ -47,7 +63,8 @@ class Parser {
 
  private:
   [[noreturn]] void fail(const std::string& why) const {
-    throw ParseError({.device = {}, .what = fmt::format("{}: metadata: {} at byte {}", what_, why, at_), .source = {}, .hint = {}});
+    throw ParseError(
+        {.device = {}, .what = fmt::format("{}: metadata: {} at byte {}", what_, why, at_), .source = {}, .hint = {}});
   }
   std::span<const std::byte> take(uint64_t n) {
     if (n > bytes_.size() - at_) fail("it is cut off");
@@ -99,6 +116,8 @@ const MsgPack* MsgPack::find(std::string_view key) const {
   return nullptr;
 }
 
-MsgPack parse_msgpack(std::span<const std::byte> bytes, const std::string& what) { return Parser(bytes, what).value(0); }
+MsgPack parse_msgpack(std::span<const std::byte> bytes, const std::string& what) {
+  return Parser(bytes, what).value(0);
+}
 
 }  // namespace baregpu::compiler

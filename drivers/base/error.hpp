@@ -19,7 +19,8 @@ class Error : public std::runtime_error {
  public:
   explicit Error(ErrorInfo info, std::string_view code = "error");
   /// A plain message without device, source and hint.
-  explicit Error(std::string what) : Error(ErrorInfo{.device = {}, .what = std::move(what), .source = {}, .hint = {}}) {}
+  explicit Error(std::string what)
+      : Error(ErrorInfo{.device = {}, .what = std::move(what), .source = {}, .hint = {}}) {}
   const ErrorInfo& info() const noexcept { return info_; }
   const std::string& code() const noexcept { return code_; }
 

@@ -20,9 +20,21 @@ template <class... Args>
 void message(Level level, fmt::format_string<Args...> f, Args&&... args) {
   if (enabled(level)) write(level, fmt::format(f, std::forward<Args>(args)...));
 }
-template <class... Args> void debug(fmt::format_string<Args...> f, Args&&... a) { message(Level::kDebug, f, std::forward<Args>(a)...); }
-template <class... Args> void info(fmt::format_string<Args...> f, Args&&... a) { message(Level::kInfo, f, std::forward<Args>(a)...); }
-template <class... Args> void warn(fmt::format_string<Args...> f, Args&&... a) { message(Level::kWarn, f, std::forward<Args>(a)...); }
-template <class... Args> void error(fmt::format_string<Args...> f, Args&&... a) { message(Level::kError, f, std::forward<Args>(a)...); }
+template <class... Args>
+void debug(fmt::format_string<Args...> f, Args&&... a) {
+  message(Level::kDebug, f, std::forward<Args>(a)...);
+}
+template <class... Args>
+void info(fmt::format_string<Args...> f, Args&&... a) {
+  message(Level::kInfo, f, std::forward<Args>(a)...);
+}
+template <class... Args>
+void warn(fmt::format_string<Args...> f, Args&&... a) {
+  message(Level::kWarn, f, std::forward<Args>(a)...);
+}
+template <class... Args>
+void error(fmt::format_string<Args...> f, Args&&... a) {
+  message(Level::kError, f, std::forward<Args>(a)...);
+}
 
 }  // namespace baregpu::log

@@ -9,11 +9,18 @@ namespace {
 void check_range(const char* what, const Buffer& b, uint64_t offset, uint64_t size) {
   if (!b) throw Error(fmt::format("{}: not a buffer", what));
   if (offset > b.size() || size > b.size() - offset)
-    throw Error({.device = {}, .what = fmt::format("{}: {} bytes at offset {} do not fit a buffer of {} bytes", what, size, offset, b.size()), .source = {}, .hint = {}}, "range");
+    throw Error(
+        {.device = {},
+         .what = fmt::format("{}: {} bytes at offset {} do not fit a buffer of {} bytes", what, size, offset, b.size()),
+         .source = {},
+         .hint = {}},
+        "range");
 }
 
 [[noreturn]] void no_way(const std::string& device) {
-  throw UnsupportedError({.device = device, .what = "this memory is out of the CPU's reach and the copy queue is off", .source = "AMD_DISABLE_SDMA=1",
+  throw UnsupportedError({.device = device,
+                          .what = "this memory is out of the CPU's reach and the copy queue is off",
+                          .source = "AMD_DISABLE_SDMA=1",
                           .hint = "unset it, or enable resizable BAR in the firmware set-up"});
 }
 
@@ -27,13 +34,15 @@ TimelinePoint AmHcqDevice::submit_copy(GpuVa dst, GpuVa src, uint64_t size) {
   return end(*copy_list_, *copy_, Side::kCopy, copy_label_);
 }
 
-TimelinePoint AmHcqDevice::copy(const Buffer& dst, uint64_t dst_offset, const Buffer& src, uint64_t src_offset, uint64_t size) {
+TimelinePoint AmHcqDevice::copy(const Buffer& dst, uint64_t dst_offset, const Buffer& src, uint64_t src_offset,
+                                uint64_t size) {
   check_range("copy destination", dst, dst_offset, size);
   check_range("copy source", src, src_offset, size);
   if (size == 0) return timeline_->last();
   require_usable();
   const GpuVa to = dst.va() + dst_offset, from = src.va() + src_offset;
-  if (to < from + size && from < to + size) throw Error({.device = {}, .what = "copy ranges overlap", .source = {}, .hint = {}}, "range");
+  if (to < from + size && from < to + size)
+    throw Error({.device = {}, .what = "copy ranges overlap", .source = {}, .hint = {}}, "range");
   if (copy_) return submit_copy(to, from, size);
   if (!dst.cpu() || !src.cpu()) no_way(properties_.name);
   synchronize();
@@ -80,7 +89,10 @@ void AmHcqDevice::copy_out(std::span<std::byte> bytes, const Buffer& src, uint64
     return;
   }
   // Two chunks in flight: one is read by the CPU while the engine fills the other.
-  struct Part { uint64_t at, size; unsigned staging; };
+  struct Part {
+    uint64_t at, size;
+    unsigned staging;
+  };
   std::deque<Part> queued;
   uint64_t at = 0;
   auto drain = [&] {

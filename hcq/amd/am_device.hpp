@@ -32,7 +32,8 @@ class AmHcqDevice final : public Device {
   CopyQueue* copy_queue() override { return copy_.get(); }
   Program load(ProgramImage image) override;
   TimelinePoint launch(const Kernel& kernel, Dim3 groups, Dim3 block, std::span<const Arg> args) override;
-  TimelinePoint copy(const Buffer& dst, uint64_t dst_offset, const Buffer& src, uint64_t src_offset, uint64_t size) override;
+  TimelinePoint copy(const Buffer& dst, uint64_t dst_offset, const Buffer& src, uint64_t src_offset,
+                     uint64_t size) override;
   void copy_in(const Buffer& dst, uint64_t offset, std::span<const std::byte> bytes) override;
   void copy_out(std::span<std::byte> bytes, const Buffer& src, uint64_t offset) override;
   void wait(const TimelinePoint& point) override;
@@ -41,8 +42,15 @@ class AmHcqDevice final : public Device {
 
  private:
   enum class Side : uint8_t { kNone, kCompute, kCopy };
-  struct InFlight { uint64_t count; const std::string* label; };
-  struct Timed { const std::string* name; QueueKind queue; uint64_t slot; };
+  struct InFlight {
+    uint64_t count;
+    const std::string* label;
+  };
+  struct Timed {
+    const std::string* name;
+    QueueKind queue;
+    uint64_t slot;
+  };
 
   void make_queues(const DeviceOptions& options);
   void start_queues();

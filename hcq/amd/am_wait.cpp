@@ -60,11 +60,14 @@ void AmHcqDevice::fail(const TimelinePoint& point, const am::FaultReport& report
   const std::string* name = suspect();
   const std::string what = !name ? "the device" : name == copy_label_ ? "a copy" : fmt::format("kernel '{}'", *name);
   if (timed_out)
-    throw TimeoutError({.device = properties_.name, .what = fmt::format("{} did not finish within {} ms and no fault was reported", what, timeout_ms_),
-                        .source = fmt::format("timeline at {}, waiting for {}", timeline_->done(), point.count),
-                        .hint = "an endless loop? A longer limit is set with HCQDEV_WAIT_TIMEOUT_MS or --timeout-ms"});
-  throw FaultError({.device = properties_.name, .what = fmt::format("{}: {}", what, report.text), .source = {}, .hint = {}},
-                   report.code.empty() ? "fault" : report.code);
+    throw TimeoutError(
+        {.device = properties_.name,
+         .what = fmt::format("{} did not finish within {} ms and no fault was reported", what, timeout_ms_),
+         .source = fmt::format("timeline at {}, waiting for {}", timeline_->done(), point.count),
+         .hint = "an endless loop? A longer limit is set with HCQDEV_WAIT_TIMEOUT_MS or --timeout-ms"});
+  throw FaultError(
+      {.device = properties_.name, .what = fmt::format("{}: {}", what, report.text), .source = {}, .hint = {}},
+      report.code.empty() ? "fault" : report.code);
 }
 
 void AmHcqDevice::recover() {
@@ -97,7 +100,8 @@ std::vector<ProfileEvent> AmHcqDevice::take_profile() {
   synchronize();
   std::vector<ProfileEvent> events;
   for (const Timed& t : timed_)
-    events.push_back({*t.name, t.queue, times_.cpu().read64(t.slot * kTimeSlot), times_.cpu().read64(t.slot * kTimeSlot + kSecondStamp)});
+    events.push_back({*t.name, t.queue, times_.cpu().read64(t.slot * kTimeSlot),
+                      times_.cpu().read64(t.slot * kTimeSlot + kSecondStamp)});
   timed_.clear();
   return events;
 }

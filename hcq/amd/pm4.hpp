@@ -19,7 +19,7 @@ struct Pm4Target {
   uint32_t hdp_flush_req = 0, hdp_flush_done = 0;  ///< absolute dwords; 0 = no HDP (not needed on this transport)
   uint32_t lds_bytes = 64 * 1024;
   ScratchSetup scratch;
-  bool code_changed = false;   ///< a program was loaded since the last instruction-cache invalidate
+  bool code_changed = false;  ///< a program was loaded since the last instruction-cache invalidate
 };
 
 /// The packet set of a GC generation, where it differs.
@@ -28,22 +28,26 @@ class Pm4Dialect {
   virtual ~Pm4Dialect() = default;
   /// Invalidates caches; `full` includes L2 and the instruction cache.
   virtual void acquire_mem(std::vector<uint32_t>& out, bool full) const = 0;
-  /// End-of-pipe write. data_sel: 1 = 32 bits, 2 = 64 bits, 3 = GPU clock. `flush`: write back and invalidate caches first.
-  virtual void release_mem(std::vector<uint32_t>& out, GpuVa va, uint64_t value, unsigned data_sel, bool flush) const = 0;
+  /// End-of-pipe write. data_sel: 1 = 32 bits, 2 = 64 bits, 3 = GPU clock. `flush`: write back and invalidate caches
+  /// first.
+  virtual void release_mem(std::vector<uint32_t>& out, GpuVa va, uint64_t value, unsigned data_sel,
+                           bool flush) const = 0;
   /// DISPATCH_DIRECT's initiator word.
   virtual uint32_t dispatch_initiator(bool wave32) const = 0;
   virtual uint32_t rsrc1_extra() const = 0;
   /// SET_SH_REG offset of COMPUTE_PGM_RSRC3 (absolute dword).
   virtual uint32_t rsrc3_register() const = 0;
   /// TMPRING_SIZE and scratch bytes for `bytes_per_lane`.
-  virtual ScratchSetup scratch_for(uint32_t bytes_per_lane, uint32_t cus, uint32_t slots_per_cu, uint32_t shader_engines) const = 0;
+  virtual ScratchSetup scratch_for(uint32_t bytes_per_lane, uint32_t cus, uint32_t slots_per_cu,
+                                   uint32_t shader_engines) const = 0;
 };
 /// @throws UnsupportedError.
 const Pm4Dialect& pm4_dialect(am::IpVersion gc);
 
 class Pm4List final : public CommandList {
  public:
-  Pm4List(const Pm4Target& target) : CommandList(QueueKind::kCompute), target_(target), dialect_(pm4_dialect(target.gc)) {}
+  Pm4List(const Pm4Target& target)
+      : CommandList(QueueKind::kCompute), target_(target), dialect_(pm4_dialect(target.gc)) {}
   PatchSlot poll(GpuVa va, Compare compare, uint32_t value) override;
   PatchSlot signal(GpuVa va, uint32_t value) override;
   void timestamp(GpuVa va) override;

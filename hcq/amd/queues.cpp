@@ -7,8 +7,8 @@
 namespace baregpu::hcq::amd {
 namespace {
 
-/// Stores the write pointer, then makes all earlier CPU writes visible, then rings. Order: Linux and hardware facts, 5.4:
-/// write pointer, CPU barrier, HDP flush, doorbell.
+/// Stores the write pointer, then makes all earlier CPU writes visible, then rings. Order: Linux and hardware
+/// facts, 5.4: write pointer, CPU barrier, HDP flush, doorbell.
 template <class Store>
 void publish(const Store& store, const QueueHooks& hooks, uint64_t pointer) {
   store.wptr(pointer);
@@ -21,7 +21,8 @@ template <class Store>
 class Pm4Queue final : public AmdQueue {
  public:
   Pm4Queue(QueueMemory memory, Mmio bell, QueueHooks hooks, const Pm4Target& target)
-      : AmdQueue(std::move(memory), bell, std::move(hooks)), target_(target),
+      : AmdQueue(std::move(memory), bell, std::move(hooks)),
+        target_(target),
         store_(memory_.ring.cpu(), memory_.pointers.cpu().sub(QueueMemory::kWptr, 8), bell) {}
 
   std::unique_ptr<CommandList> make_list() const override { return std::make_unique<Pm4List>(target_); }
@@ -50,7 +51,8 @@ template <class Store>
 class SdmaQueue final : public AmdQueue {
  public:
   SdmaQueue(QueueMemory memory, Mmio bell, QueueHooks hooks, const SdmaTarget& target)
-      : AmdQueue(std::move(memory), bell, std::move(hooks)), target_(target),
+      : AmdQueue(std::move(memory), bell, std::move(hooks)),
+        target_(target),
         store_(memory_.ring.cpu(), memory_.pointers.cpu().sub(QueueMemory::kWptr, 8), bell) {}
 
   std::unique_ptr<CommandList> make_list() const override { return std::make_unique<SdmaList>(target_); }
@@ -97,8 +99,13 @@ std::unique_ptr<AmdQueue> make(QueueMemory memory, Mmio bell, Args&&... args) {
 }  // namespace
 
 AmdQueue::AmdQueue(QueueMemory memory, Mmio bell, QueueHooks hooks)
-    : memory_(std::move(memory)), bell_(bell), hooks_(std::move(hooks)), words_(memory_.ring.capacity() / 4), space_(words_) {
-  if (!is_pow2(words_) || words_ < 1024) throw Error(fmt::format("a ring of {} dwords is not a power of two of at least 1024", words_));
+    : memory_(std::move(memory)),
+      bell_(bell),
+      hooks_(std::move(hooks)),
+      words_(memory_.ring.capacity() / 4),
+      space_(words_) {
+  if (!is_pow2(words_) || words_ < 1024)
+    throw Error(fmt::format("a ring of {} dwords is not a power of two of at least 1024", words_));
   reset();
 }
 
@@ -112,7 +119,9 @@ void AmdQueue::check(const CommandList& list, uint64_t words, QueueKind kind) co
   if (list.kind() != kind) throw Error("a command list was submitted to a queue of the other kind");
   if (words == 0) throw Error("an empty command list was submitted");
   if (words > words_ / 4)
-    throw Error({.device = {}, .what = fmt::format("a command list of {} dwords is too large for a ring of {}", words, words_), .source = {},
+    throw Error({.device = {},
+                 .what = fmt::format("a command list of {} dwords is too large for a ring of {}", words, words_),
+                 .source = {},
                  .hint = "bind() it: the ring then holds only a reference"});
 }
 

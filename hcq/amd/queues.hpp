@@ -13,7 +13,8 @@ namespace baregpu::hcq::amd {
 /// Memory of one queue. The pointers are 8 bytes each; the CPU never reads rptr for PM4.
 struct QueueMemory {
   Buffer ring, pointers;
-  static constexpr uint64_t kRptr = 0x80, kWptr = 0x38;  // where an amd_queue_t has them: the CP of some firmware looks there
+  static constexpr uint64_t kRptr = 0x80,
+                            kWptr = 0x38;  // where an amd_queue_t has them: the CP of some firmware looks there
   GpuVa rptr() const { return pointers.va() + kRptr; }
   GpuVa wptr() const { return pointers.va() + kWptr; }
 };
@@ -46,8 +47,8 @@ class AmdQueue : public Queue {
   QueueMemory memory_;
   Mmio bell_;
   QueueHooks hooks_;
-  uint64_t words_;      ///< ring size in dwords
-  uint64_t put_ = 0;    ///< dwords, monotonic
+  uint64_t words_;    ///< ring size in dwords
+  uint64_t put_ = 0;  ///< dwords, monotonic
   RingSpace space_;
 };
 

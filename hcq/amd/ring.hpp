@@ -13,9 +13,13 @@ namespace baregpu::hcq::amd {
 class MappedStore {
  public:
   MappedStore(const Mmio& ring, const Mmio& wptr, const Mmio& bell)
-      : ring_(ring.mapped()), wptr_(reinterpret_cast<volatile uint64_t*>(wptr.mapped())), bell_(reinterpret_cast<volatile uint64_t*>(bell.mapped())) {}
+      : ring_(ring.mapped()),
+        wptr_(reinterpret_cast<volatile uint64_t*>(wptr.mapped())),
+        bell_(reinterpret_cast<volatile uint64_t*>(bell.mapped())) {}
   /// The consumer reads nothing of it before the doorbell, so the stores may be of any width; publish() has the fence.
-  void words(uint64_t byte, std::span<const uint32_t> values) const { std::memcpy(const_cast<std::byte*>(ring_ + byte), values.data(), values.size_bytes()); }
+  void words(uint64_t byte, std::span<const uint32_t> values) const {
+    std::memcpy(const_cast<std::byte*>(ring_ + byte), values.data(), values.size_bytes());
+  }
   void wptr(uint64_t value) const { *wptr_ = value; }
   void bell(uint64_t value) const { *bell_ = value; }
 

@@ -18,14 +18,15 @@ constexpr uint32_t kPollInterval = 4, kRetryForever = 0xfff << 16;
 
 PatchSlot SdmaList::poll(GpuVa va, Compare compare, uint32_t value) {
   if (va.value % 4) throw Error(fmt::format("wait on misaligned address {:#x}", va.value));
-  words_.insert(words_.end(), {kPollRegMem | uint32_t(compare) << 28 | kMemPoll, lo32(va.value), hi32(va.value), value, 0xffffffff,
-                               kPollInterval | kRetryForever});
+  words_.insert(words_.end(), {kPollRegMem | uint32_t(compare) << 28 | kMemPoll, lo32(va.value), hi32(va.value), value,
+                               0xffffffff, kPollInterval | kRetryForever});
   return {uint32_t(words_.size() - 3), 1};
 }
 
 PatchSlot SdmaList::signal(GpuVa va, uint32_t value) {
   if (va.value % 4) throw Error(fmt::format("signal at misaligned address {:#x}", va.value));
-  words_.insert(words_.end(), {kFence | (target_.version.major >= 5 ? kFenceMtypeUncached : 0), lo32(va.value), hi32(va.value), value});
+  words_.insert(words_.end(), {kFence | (target_.version.major >= 5 ? kFenceMtypeUncached : 0), lo32(va.value),
+                               hi32(va.value), value});
   return {uint32_t(words_.size() - 1), 1};
 }
 
@@ -38,7 +39,8 @@ void SdmaList::copy(GpuVa dst, GpuVa src, uint64_t size) {
   if (size == 0) throw Error("copy of 0 bytes");
   while (size) {
     const uint64_t n = std::min(size, target_.max_copy());
-    words_.insert(words_.end(), {kCopy, uint32_t(n - 1), 0, lo32(src.value), hi32(src.value), lo32(dst.value), hi32(dst.value)});
+    words_.insert(words_.end(),
+                  {kCopy, uint32_t(n - 1), 0, lo32(src.value), hi32(src.value), lo32(dst.value), hi32(dst.value)});
     src = src + n;
     dst = dst + n;
     size -= n;
@@ -46,7 +48,8 @@ void SdmaList::copy(GpuVa dst, GpuVa src, uint64_t size) {
 }
 
 PatchSlot SdmaList::write(GpuVa va, std::span<const uint32_t> values) {
-  if (va.value % 4 || values.empty() || values.size() > 0xfffff) throw Error(fmt::format("write of {} dwords to {:#x}", values.size(), va.value));
+  if (va.value % 4 || values.empty() || values.size() > 0xfffff)
+    throw Error(fmt::format("write of {} dwords to {:#x}", values.size(), va.value));
   words_.insert(words_.end(), {kWrite, lo32(va.value), hi32(va.value), uint32_t(values.size() - 1)});
   PatchSlot slot{uint32_t(words_.size()), uint8_t(std::min<size_t>(values.size(), 2))};
   words_.insert(words_.end(), values.begin(), values.end());
@@ -71,7 +74,8 @@ std::vector<uint32_t> sdma_packet_lengths(std::span<const uint32_t> w) {
       case kTimestamp: n = 3; break;
       default: break;
     }
-    if (n == 0 || i + n > w.size()) throw Error(fmt::format("SDMA list: packet {:#x} at dword {} is not one of ours", w[i], i));
+    if (n == 0 || i + n > w.size())
+      throw Error(fmt::format("SDMA list: packet {:#x} at dword {} is not one of ours", w[i], i));
     lengths.push_back(n);
     i += n;
   }

@@ -5,15 +5,16 @@
 namespace baregpu::mock::isa {
 namespace {
 
-// Opcode spaces of the VOP3 encoding: VOPC from 0, VOP2 from 0x100, VOP1 from 0x180, its own from 0x200 (RDNA3 ISA 16.6).
+// Opcode spaces of the VOP3 encoding: VOPC from 0, VOP2 from 0x100, VOP1 from 0x180, its own from 0x200 (RDNA3
+// ISA 16.6).
 constexpr unsigned kVop2InVop3 = 0x100, kVop1InVop3 = 0x180;
 
 struct Tables {
   std::array<std::vector<const OpRow*>, 17> by_format;
   explicit Tables(unsigned generation) {
     for (auto& t : by_format) t.resize(1024);
-    for (auto rows : {salu_rows(), vop1_rows(), vop2_rows(), vopc_rows(), vop3_rows(), vop3p_rows(), ds_rows(),
-                      memory_rows()}) {
+    for (auto rows :
+         {salu_rows(), vop1_rows(), vop2_rows(), vopc_rows(), vop3_rows(), vop3p_rows(), ds_rows(), memory_rows()}) {
       for (const OpRow& row : rows) {
         const int opcode = row.opcode[generation];
         if (opcode < 0) continue;
@@ -47,18 +48,21 @@ class Decoder {
   explicit Decoder(std::span<const uint32_t> words) : words_(words) { i_.words[0] = words[0]; }
   Inst run() {
     const uint32_t w = words_[0];
-    if (!(w >> 31)) vop12();
-    else if (w >> 30 == 2) scalar_alu();
-    else switch (w >> 26) {
-      case 0x32: vopd(); break;
-      case 0x33: vop3p(); break;
-      case 0x35: vop3(); break;
-      case 0x36: ds(); break;
-      case 0x37: flat(); break;
-      case 0x38: mubuf(); break;
-      case 0x3d: smem(); break;
-      default: fail();
-    }
+    if (!(w >> 31))
+      vop12();
+    else if (w >> 30 == 2)
+      scalar_alu();
+    else
+      switch (w >> 26) {
+        case 0x32: vopd(); break;
+        case 0x33: vop3p(); break;
+        case 0x35: vop3(); break;
+        case 0x36: ds(); break;
+        case 0x37: flat(); break;
+        case 0x38: mubuf(); break;
+        case 0x3d: smem(); break;
+        default: fail();
+      }
     if (failed_ || !i_.row) i_ = Inst{.size = i_.size, .words = i_.words};
     return i_;
   }
@@ -67,12 +71,19 @@ class Decoder {
   void fail() { failed_ = true; }  // the row stays: what follows may look at it
   bool second() {
     i_.size = 2;
-    if (words_.size() < 2) { i_.size = 1; fail(); return false; }
+    if (words_.size() < 2) {
+      i_.size = 1;
+      fail();
+      return false;
+    }
     i_.words[1] = words_[1];
     return true;
   }
   bool take(uint32_t& out) {
-    if (words_.size() <= i_.size) { fail(); return false; }
+    if (words_.size() <= i_.size) {
+      fail();
+      return false;
+    }
     out = words_[i_.size++];
     return true;
   }
@@ -85,7 +96,9 @@ class Decoder {
     if (!valid_source(code)) fail();
     if (code == kSrcLiteral) literal();
   }
-  void look(Format table, unsigned opcode) { if (!failed_) i_.row = tables().find(table, opcode); }
+  void look(Format table, unsigned opcode) {
+    if (!failed_) i_.row = tables().find(table, opcode);
+  }
 
   void scalar_alu() {
     const uint32_t w = words_[0];
@@ -153,8 +166,8 @@ class Decoder {
       i_.dpp_banks = uint8_t(bits(w, 27, 24));
       i_.dpp_rows = uint8_t(bits(w, 31, 28));
       const uint32_t c = i_.dpp_ctrl;
-      const bool known = c < 0x100 || (c > 0x100 && c < 0x110) || (c > 0x110 && c < 0x120) || (c > 0x120 && c < 0x130) ||
-                         c == 0x140 || c == 0x141 || (c >= 0x150 && c < 0x170);
+      const bool known = c < 0x100 || (c > 0x100 && c < 0x110) || (c > 0x110 && c < 0x120) ||
+                         (c > 0x120 && c < 0x130) || c == 0x140 || c == 0x141 || (c >= 0x150 && c < 0x170);
       if (!known) fail();
     } else {
       i_.dpp = 2;
@@ -163,8 +176,10 @@ class Decoder {
     }
   }
   void first_source(unsigned code, bool e64) {
-    if (code == kSrcDpp16 || code == kSrcDpp8 || code == kSrcDpp8Fi) dpp_word(code, e64);
-    else source(0, code);
+    if (code == kSrcDpp16 || code == kSrcDpp8 || code == kSrcDpp8Fi)
+      dpp_word(code, e64);
+    else
+      source(0, code);
   }
 
   void vop12() {
@@ -186,8 +201,15 @@ class Decoder {
       const uint16_t vsrc1 = uint16_t(kSrcVgpr + bits(w, 16, 9));
       i_.src[1] = vsrc1;
       first_source(bits(w, 8, 0), false);
-      if (i_.row->flags & kMadK) { literal(); i_.src[1] = kSrcLiteral; i_.src[2] = vsrc1; }
-      if (i_.row->flags & kAddK) { literal(); i_.src[2] = kSrcLiteral; }
+      if (i_.row->flags & kMadK) {
+        literal();
+        i_.src[1] = kSrcLiteral;
+        i_.src[2] = vsrc1;
+      }
+      if (i_.row->flags & kAddK) {
+        literal();
+        i_.src[2] = kSrcLiteral;
+      }
     }
     implied(false);
     halves();
@@ -201,12 +223,14 @@ class Decoder {
     if (!i_.row) return;
     i_.dst = uint16_t(bits(w, 7, 0));
     i_.clamp = uint8_t(bits(w, 15, 15));
-    if (i_.row->flags & kCarryOut) i_.sdst = uint16_t(bits(w, 14, 8));
+    if (i_.row->flags & kCarryOut)
+      i_.sdst = uint16_t(bits(w, 14, 8));
     else {
       i_.op_sel = uint8_t(bits(w, 14, 11));
       i_.abs = uint8_t(bits(w, 10, 8));
     }
-    if ((i_.row->format == Format::kVopc || (i_.row->flags & kSgprDst)) && i_.dst > 127) return fail();  // no scalar register
+    if ((i_.row->format == Format::kVopc || (i_.row->flags & kSgprDst)) && i_.dst > 127)
+      return fail();  // no scalar register
     if (i_.row->format == Format::kVopc) {
       i_.sdst = i_.row->flags & kCmpx ? 126 : i_.dst;
       i_.dst = 0;
@@ -335,9 +359,9 @@ uint64_t constant_value(uint16_t code, uint32_t literal, Ty ty) {
   if (code == kSrcNull) return 0;
   if (code >= 129 && code <= 192) return code - 128u;
   if (code >= 193 && code <= 208) return uint64_t(int64_t(192 - int(code)));
-  constexpr uint64_t k64[] = {0x3fe0000000000000, 0xbfe0000000000000, 0x3ff0000000000000, 0xbff0000000000000,
-                              0x4000000000000000, 0xc000000000000000, 0x4010000000000000, 0xc010000000000000,
-                              0x3fc45f306dc9c882};
+  constexpr uint64_t k64[] = {0x3fe0000000000000, 0xbfe0000000000000, 0x3ff0000000000000,
+                              0xbff0000000000000, 0x4000000000000000, 0xc000000000000000,
+                              0x4010000000000000, 0xc010000000000000, 0x3fc45f306dc9c882};
   constexpr uint32_t k32[] = {0x3f000000, 0xbf000000, 0x3f800000, 0xbf800000, 0x40000000,
                               0xc0000000, 0x40800000, 0xc0800000, 0x3e22f983};
   constexpr uint16_t k16[] = {0x3800, 0xb800, 0x3c00, 0xbc00, 0x4000, 0xc000, 0x4400, 0xc400, 0x3118};

@@ -11,8 +11,18 @@ namespace baregpu::mock::isa {
 
 /// Source operand encodings beyond registers (RDNA3 ISA, "SSRC/SRC operands").
 enum SourceCode : uint16_t {
-  kSrcNull = 124, kSrcInlineInt = 128, kSrcDpp8 = 233, kSrcDpp8Fi = 234, kSrcSharedBase = 235, kSrcPrivateLimit = 238,
-  kSrcInlineFloat = 240, kSrcDpp16 = 250, kSrcVccz = 251, kSrcExecz = 252, kSrcScc = 253, kSrcLiteral = 255,
+  kSrcNull = 124,
+  kSrcInlineInt = 128,
+  kSrcDpp8 = 233,
+  kSrcDpp8Fi = 234,
+  kSrcSharedBase = 235,
+  kSrcPrivateLimit = 238,
+  kSrcInlineFloat = 240,
+  kSrcDpp16 = 250,
+  kSrcVccz = 251,
+  kSrcExecz = 252,
+  kSrcScc = 253,
+  kSrcLiteral = 255,
   kSrcVgpr = 256
 };
 

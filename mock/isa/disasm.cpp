@@ -33,7 +33,9 @@ std::string operand(unsigned code, unsigned count, uint32_t literal) {
     case kSrcLiteral: return fmt::format("{:#x}", literal);
     default: break;
   }
-  if (code >= 108 && code < 124) return count == 1 ? fmt::format("ttmp{}", code - 108) : fmt::format("ttmp[{}:{}]", code - 108, code - 108 + count - 1);
+  if (code >= 108 && code < 124)
+    return count == 1 ? fmt::format("ttmp{}", code - 108)
+                      : fmt::format("ttmp[{}:{}]", code - 108, code - 108 + count - 1);
   if (code >= 128 && code <= 192) return std::to_string(code - 128);
   if (code >= 193 && code <= 208) return std::to_string(192 - int(code));
   if (code >= kSrcInlineFloat && code <= 248) return kFloats[code - kSrcInlineFloat];
@@ -68,7 +70,8 @@ std::string vector_text(const Inst& i) {
   }
   std::string name = row.name;
   const bool has_e32 = row.format == Format::kVop1 || row.format == Format::kVop2 || row.format == Format::kVopc;
-  if (has_e32 && !(row.flags & (kNoE64 | kPlainPrint))) name += i.dpp ? (e64 ? "_e64_dpp" : "_dpp") : e64 ? "_e64" : "_e32";
+  if (has_e32 && !(row.flags & (kNoE64 | kPlainPrint)))
+    name += i.dpp ? (e64 ? "_e64_dpp" : "_dpp") : e64 ? "_e64" : "_e32";
   if (i.clamp) ops += " clamp";
   if (i.omod) ops += i.omod == 1 ? " mul:2" : i.omod == 2 ? " mul:4" : " div:2";
   return name + ops;
@@ -84,7 +87,8 @@ std::string memory_text(const Inst& i) {
       if (!dwords(row.dst)) return row.name;
       add(ops, operand(i.dst, dwords(row.dst), 0));
       add(ops, range('s', i.srsrc, row.name[2] == 'b' ? 4 : 2));
-      add(ops, i.saddr == kSrcNull ? fmt::format("{:#x}", i.imm) : operand(i.saddr, 1, 0) + (i.imm ? fmt::format(" offset:{:#x}", i.imm) : ""));
+      add(ops, i.saddr == kSrcNull ? fmt::format("{:#x}", i.imm)
+                                   : operand(i.saddr, 1, 0) + (i.imm ? fmt::format(" offset:{:#x}", i.imm) : ""));
       return row.name + ops;
     case Format::kDs:
       if (to_register) add(ops, vgprs(i.dst, row.dst));
@@ -102,7 +106,8 @@ std::string memory_text(const Inst& i) {
   }
   if (i.encoding == Format::kMubuf) return row.name;
   const bool scratch = i.encoding == Format::kScratch, has_saddr = i.saddr != kSrcNull;
-  const std::string address = scratch ? (i.sve ? range('v', i.addr, 1) : "off") : range('v', i.addr, i.encoding == Format::kGlobal && has_saddr ? 1 : 2);
+  const std::string address = scratch ? (i.sve ? range('v', i.addr, 1) : "off")
+                                      : range('v', i.addr, i.encoding == Format::kGlobal && has_saddr ? 1 : 2);
   const std::string saddr = has_saddr ? operand(i.saddr, scratch ? 1 : 2, 0) : "off";
   if (to_register) add(ops, vgprs(i.dst, row.dst));
   add(ops, address);
@@ -136,15 +141,29 @@ DecodedText disassemble(Target target, std::span<const uint32_t> words, uint64_t
   if (!i.row) return {fmt::format(".long {:#010x}", words[0]), i.size, false};
   DecodedText out{.text = {}, .dwords = i.size, .legal = true};
   switch (i.encoding) {
-    case Format::kSop1: case Format::kSop2: case Format::kSopc: case Format::kSopk: case Format::kSopp: out.text = scalar_text(i); break;
-    case Format::kVop1: case Format::kVop2: case Format::kVopc: case Format::kVop3: case Format::kVop3p: out.text = vector_text(i); break;
+    case Format::kSop1:
+    case Format::kSop2:
+    case Format::kSopc:
+    case Format::kSopk:
+    case Format::kSopp: out.text = scalar_text(i); break;
+    case Format::kVop1:
+    case Format::kVop2:
+    case Format::kVopc:
+    case Format::kVop3:
+    case Format::kVop3p: out.text = vector_text(i); break;
     case Format::kVopd: {
       auto dual = [](const char* name) { return "v_dual_" + std::string(name + 2); };
-      out.text = fmt::format("{} v{}, {}, v{} :: {} v{}, {}, v{}", dual(i.row->name), i.dst, operand(i.src[0], 1, i.literal), i.src[1] - kSrcVgpr, dual(i.row_y->name), i.dst_y,
+      out.text = fmt::format("{} v{}, {}, v{} :: {} v{}, {}, v{}", dual(i.row->name), i.dst,
+                             operand(i.src[0], 1, i.literal), i.src[1] - kSrcVgpr, dual(i.row_y->name), i.dst_y,
                              operand(i.src_y[0], 1, i.literal), i.src_y[1] - kSrcVgpr);
       break;
     }
-    case Format::kSmem: case Format::kDs: case Format::kFlat: case Format::kGlobal: case Format::kScratch: case Format::kMubuf: out.text = memory_text(i); break;
+    case Format::kSmem:
+    case Format::kDs:
+    case Format::kFlat:
+    case Format::kGlobal:
+    case Format::kScratch:
+    case Format::kMubuf: out.text = memory_text(i); break;
   }
   return out;
 }

@@ -9,7 +9,7 @@
 namespace baregpu::mock::isa {
 
 struct DecodedText {
-  std::string text;     ///< LLVM's mnemonic and operands; modifiers that are rare in compiled code are left out
+  std::string text;  ///< LLVM's mnemonic and operands; modifiers that are rare in compiled code are left out
   unsigned dwords = 1;
   bool legal = false;
 };

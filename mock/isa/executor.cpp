@@ -26,7 +26,8 @@ class Worker {
   Worker(CodeCache& code, unsigned index) : code_(code), index_(index) {}
 
   /// Runs one workgroup. @returns kDone, kFault, or kReady when `stop` ended it.
-  Status run_group(const DispatchInfo& d, const std::array<uint32_t, 3>& id, AddressSpace& memory, const std::atomic<bool>& stop) {
+  Status run_group(const DispatchInfo& d, const std::array<uint32_t, 3>& id, AddressSpace& memory,
+                   const std::atomic<bool>& stop) {
     prepare(d, id, memory);
     for (;;) {
       unsigned done = 0, waiting = 0;
@@ -69,7 +70,8 @@ class Worker {
     tlb_.attach(memory);
     group_.id = id;
     group_.lds_bytes = lds_bytes(d.rsrc2);
-    // What an earlier group left is what a kernel finds on hardware; a fixed pattern makes a missing initialisation show.
+    // What an earlier group left is what a kernel finds on hardware; a fixed pattern makes a missing initialisation
+    // show.
     group_.lds.assign(group_.lds_bytes + kLdsPad, 0xa5);
     waves_.resize(count);
     const size_t words = size_t{count} * halves * kHalf;
@@ -78,10 +80,12 @@ class Worker {
     while (reinterpret_cast<uintptr_t>(base) % 32) ++base;
     std::fill(base, base + words, kPoison);
     const Uop* entry = code_.code_at(d.code_va);
-    for (unsigned i = 0; i < count; ++i) start_wave(waves_[i], d, i, count, base + size_t{i} * halves * kHalf, halves, entry);
+    for (unsigned i = 0; i < count; ++i)
+      start_wave(waves_[i], d, i, count, base + size_t{i} * halves * kHalf, halves, entry);
   }
 
-  void start_wave(Wave& w, const DispatchInfo& d, unsigned index, unsigned count, uint32_t* registers, unsigned halves, const Uop* entry) {
+  void start_wave(Wave& w, const DispatchInfo& d, unsigned index, unsigned count, uint32_t* registers, unsigned halves,
+                  const Uop* entry) {
     w.s.fill(kPoison);
     w.v = registers;
     w.halves = halves;
@@ -104,7 +108,8 @@ class Worker {
     unsigned next = user;
     for (unsigned axis = 0; axis < 3; ++axis)
       if (d.rsrc2 >> (7 + axis) & 1) w.s[next++] = group_.id[axis];
-    if (d.rsrc2 >> 10 & 1) w.s[next++] = count | (index == 0 ? 1u << 31 : 0);  // TG_SIZE: waves in the group, first wave
+    if (d.rsrc2 >> 10 & 1)
+      w.s[next++] = count | (index == 0 ? 1u << 31 : 0);  // TG_SIZE: waves in the group, first wave
     w.s[kSink] = w.s[kSink + 1] = 0;
     w.s[kNull] = 0;
     w.s[kVcc] = w.s[kVcc + 1] = 0;
@@ -121,7 +126,8 @@ class Worker {
       const uint32_t flat = index * halves * kLanes + lane;
       if (flat >= items) break;
       exec |= uint64_t{1} << lane;
-      const uint32_t x = flat % d.group_size[0], y = flat / d.group_size[0] % d.group_size[1], z = flat / d.group_size[0] / d.group_size[1];
+      const uint32_t x = flat % d.group_size[0], y = flat / d.group_size[0] % d.group_size[1],
+                     z = flat / d.group_size[0] / d.group_size[1];
       w.v[lane / kLanes * kHalf + lane % kLanes] = x | y << 10 | z << 20;  // v0, gfx11: three packed 10-bit ids
     }
     w.set_pair(kExec, exec);
@@ -161,9 +167,11 @@ class Interpreter final : public Executor {
     halt_.store(false);
     result_ = {};
     // Each wave in flight needs scratch of its own; TMPRING_SIZE.WAVES says for how many there is some.
-    const unsigned lanes = d.wave32 ? 32 : 64, waves = (d.group_size[0] * d.group_size[1] * d.group_size[2] + lanes - 1) / lanes;
+    const unsigned lanes = d.wave32 ? 32 : 64,
+                   waves = (d.group_size[0] * d.group_size[1] * d.group_size[2] + lanes - 1) / lanes;
     uint64_t parallel = workers_.size();
-    if (d.tmpring_size >> 12 & 0x7fff) parallel = std::min<uint64_t>(parallel, std::max(1u, (d.tmpring_size & 0xfff) / std::max(1u, waves)));
+    if (d.tmpring_size >> 12 & 0x7fff)
+      parallel = std::min<uint64_t>(parallel, std::max(1u, (d.tmpring_size & 0xfff) / std::max(1u, waves)));
     parallel = std::min<uint64_t>(parallel, job_.total);
     {
       std::lock_guard lock(mutex_);
@@ -213,7 +221,8 @@ class Interpreter final : public Executor {
     while (!halt_.load(std::memory_order_relaxed) && !job_.stop->load(std::memory_order_relaxed)) {
       const uint64_t g = next_.fetch_add(1, std::memory_order_relaxed);
       if (g >= job_.total) break;
-      const std::array<uint32_t, 3> id{uint32_t(g % d.groups[0]), uint32_t(g / d.groups[0] % d.groups[1]), uint32_t(g / d.groups[0] / d.groups[1])};
+      const std::array<uint32_t, 3> id{uint32_t(g % d.groups[0]), uint32_t(g / d.groups[0] % d.groups[1]),
+                                       uint32_t(g / d.groups[0] / d.groups[1])};
       const Status s = w.run_group(d, id, *job_.memory, *job_.stop);
       instructions += w.take_instructions();
       if (s == Status::kDone) ++groups;
@@ -254,7 +263,10 @@ std::optional<Target> find_target(const std::string& name) {
 
 std::unique_ptr<Executor> make_executor(Target target, const ExecutorOptions& options) {
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("f16c"))
-    throw UnsupportedError({.device = {}, .what = "the mock GPU's shader cores need a CPU with AVX2, FMA and F16C", .source = {}, .hint = {}});
+    throw UnsupportedError({.device = {},
+                            .what = "the mock GPU's shader cores need a CPU with AVX2, FMA and F16C",
+                            .source = {},
+                            .hint = {}});
   return std::make_unique<Interpreter>(target, options.threads);
 }
 

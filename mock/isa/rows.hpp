@@ -12,14 +12,27 @@ struct Uop;
 using Handler = const Uop* (*)(Wave&, const Uop*);
 
 enum class Format : uint8_t {
-  kSop2, kSopk, kSop1, kSopc, kSopp, kSmem, kVop1, kVop2, kVopc, kVop3, kVop3p, kVopd, kDs, kFlat, kScratch, kGlobal,
+  kSop2,
+  kSopk,
+  kSop1,
+  kSopc,
+  kSopp,
+  kSmem,
+  kVop1,
+  kVop2,
+  kVopc,
+  kVop3,
+  kVop3p,
+  kVopd,
+  kDs,
+  kFlat,
+  kScratch,
+  kGlobal,
   kMubuf
 };
 
 /// Operand types: width, how inline constants and literals expand, which modifiers exist.
-enum class Ty : uint8_t {
-  kNone, kB16, kF16, kB32, kF32, kB64, kI64, kF64, kMask, kB96, kB128, kB256, kB512
-};
+enum class Ty : uint8_t { kNone, kB16, kF16, kB32, kF32, kB64, kI64, kF64, kMask, kB96, kB128, kB256, kB512 };
 constexpr unsigned dwords(Ty t) {
   constexpr uint8_t kDwords[] = {0, 1, 1, 1, 1, 2, 2, 2, 1, 3, 4, 8, 16};
   return kDwords[unsigned(t)];
@@ -52,10 +65,10 @@ enum RowFlag : uint32_t {
   kMix = 1 << 21,         ///< VOP3P: op_sel_hi selects f16 sources
   kPlainPrint = 1 << 22,  ///< e32 form is printed without suffix
   kNoSuffix = kPlainPrint,
-  kImmU = 1 << 23,        ///< SOPP/SOPK immediate printed in hexadecimal
+  kImmU = 1 << 23,  ///< SOPP/SOPK immediate printed in hexadecimal
   kWmma = 1 << 24,
-  kSwap = 1 << 25,        ///< both operands are written
-  kDotIu = 1 << 26,       ///< VOP3P: neg bits are signedness, not negation
+  kSwap = 1 << 25,   ///< both operands are written
+  kDotIu = 1 << 26,  ///< VOP3P: neg bits are signedness, not negation
 };
 
 constexpr unsigned kGenerations = 1;  ///< gfx11

@@ -43,7 +43,9 @@ void set_source(Uop& u, unsigned n, unsigned code, uint32_t literal, Ty ty) {
   }
 }
 
-bool is_vector(Format f) { return f == Format::kVop1 || f == Format::kVop2 || f == Format::kVopc || f == Format::kVop3 || f == Format::kVop3p; }
+bool is_vector(Format f) {
+  return f == Format::kVop1 || f == Format::kVop2 || f == Format::kVopc || f == Format::kVop3 || f == Format::kVop3p;
+}
 
 }  // namespace
 
@@ -116,13 +118,16 @@ void CodeCache::decode_block(uint64_t pc, std::vector<uint64_t>& targets) {
     }
     const Inst inst = decode(target_, std::span(words, got));
     if (!inst.row) {
-      b.uops.push_back({.run = &illegal, .seq = next_seq_++, .pc = pc, .words = {words[0], words[1]}, .size = inst.size});
+      b.uops.push_back(
+          {.run = &illegal, .seq = next_seq_++, .pc = pc, .words = {words[0], words[1]}, .size = inst.size});
       break;
     }
     const uint32_t flags = inst.row->flags;
     if (!(flags & kDrop)) {
-      if (inst.encoding == Format::kVopd) emit_vopd(b, inst, pc);
-      else emit(b, inst, pc);
+      if (inst.encoding == Format::kVopd)
+        emit_vopd(b, inst, pc);
+      else
+        emit(b, inst, pc);
       if (flags & kBranch) branches.emplace_back(b.uops.size() - 1, pc + 4 * inst.size + int64_t{inst.imm} * 4);
       open = !(flags & kEnd);
     }
@@ -138,20 +143,42 @@ void CodeCache::decode_block(uint64_t pc, std::vector<uint64_t>& targets) {
 
 void CodeCache::emit(Block& b, const Inst& i, uint64_t pc) {
   const OpRow& row = *i.row;
-  Uop u{.run = row.run, .neg = i.neg, .abs = i.abs, .neg_hi = i.neg_hi, .op_sel = i.op_sel, .op_sel_hi = i.op_sel_hi, .omod = i.omod, .clamp = i.clamp, .dpp = i.dpp, .dpp_fi = i.dpp_fi,
-        .dpp_bound = i.dpp_bound, .dpp_rows = i.dpp_rows, .dpp_banks = i.dpp_banks, .glc = i.glc, .dpp_ctrl = i.dpp_ctrl, .imm = i.imm, .seq = next_seq_++, .pc = pc, .words = i.words,
-        .row = &row, .size = i.size};
+  Uop u{.run = row.run,
+        .neg = i.neg,
+        .abs = i.abs,
+        .neg_hi = i.neg_hi,
+        .op_sel = i.op_sel,
+        .op_sel_hi = i.op_sel_hi,
+        .omod = i.omod,
+        .clamp = i.clamp,
+        .dpp = i.dpp,
+        .dpp_fi = i.dpp_fi,
+        .dpp_bound = i.dpp_bound,
+        .dpp_rows = i.dpp_rows,
+        .dpp_banks = i.dpp_banks,
+        .glc = i.glc,
+        .dpp_ctrl = i.dpp_ctrl,
+        .imm = i.imm,
+        .seq = next_seq_++,
+        .pc = pc,
+        .words = i.words,
+        .row = &row,
+        .size = i.size};
   for (unsigned n = 0; n < row.sources; ++n) set_source(u, n, i.src[n], i.literal, row.src[n]);
   if (is_vector(i.encoding)) {
     u.dst = row.flags & kSgprDst ? slot_of(i.dst) : uint32_t(i.dst) * kLanes;
     u.sdst = slot_of(i.sdst);
     const bool plain = !u.dpp && !u.neg && !u.abs && !u.omod && !u.clamp && !u.op_sel;
-    if (i.encoding != Format::kVop3p && plain && row.fast) u.run = row.fast;
-    else if (u.clamp && row.clamp) u.run = row.clamp;
+    if (i.encoding != Format::kVop3p && plain && row.fast)
+      u.run = row.fast;
+    else if (u.clamp && row.clamp)
+      u.run = row.clamp;
     // A result that an SGPR lane mask and a VGPR source share is no hazard: masks are written after all lanes are read.
   } else {
     switch (i.encoding) {
-      case Format::kSop1: case Format::kSop2: case Format::kSopk: u.dst = slot_of(i.dst); break;
+      case Format::kSop1:
+      case Format::kSop2:
+      case Format::kSopk: u.dst = slot_of(i.dst); break;
       case Format::kSmem:
         u.dst = slot_of(i.dst);
         u.src[0] = i.srsrc;
@@ -163,7 +190,8 @@ void CodeCache::emit(Block& b, const Inst& i, uint64_t pc) {
         u.src[1] = dwords(row.src[1]) ? uint64_t{i.data0} * kLanes : kNoOperand;
         u.src[2] = row.flags & kTwoData ? uint64_t{i.data1} * kLanes : kNoOperand;
         break;
-      case Format::kGlobal: case Format::kFlat:
+      case Format::kGlobal:
+      case Format::kFlat:
         u.dst = uint32_t(i.dst) * kLanes;
         u.src[0] = uint64_t{i.addr} * kLanes;
         u.src[1] = i.saddr;
@@ -185,20 +213,29 @@ void CodeCache::emit(Block& b, const Inst& i, uint64_t pc) {
   b.uops.push_back(u);
 }
 
-// Both halves of a VOPD read before either writes: the second is computed first where it does not disturb the first, else
-// the first goes through a scratch register.
+// Both halves of a VOPD read before either writes: the second is computed first where it does not disturb the first,
+// else the first goes through a scratch register.
 void CodeCache::emit_vopd(Block& b, const Inst& i, uint64_t pc) {
   auto part = [&](const OpRow& row, unsigned dst, const std::array<uint16_t, 2>& src) {
-    Uop u{.run = row.fast ? row.fast : row.run, .dst = uint32_t(dst) * kLanes, .seq = next_seq_, .pc = pc, .words = i.words, .row = &row, .size = i.size};
+    Uop u{.run = row.fast ? row.fast : row.run,
+          .dst = uint32_t(dst) * kLanes,
+          .seq = next_seq_,
+          .pc = pc,
+          .words = i.words,
+          .row = &row,
+          .size = i.size};
     set_source(u, 0, src[0], i.literal, row.src[0]);
     if (row.flags & kMadK) {
       set_source(u, 1, kSrcLiteral, i.literal, row.src[1]);
       set_source(u, 2, src[1], i.literal, row.src[2]);
     } else {
       if (row.sources > 1) set_source(u, 1, src[1], i.literal, row.src[1]);
-      if (row.flags & kAddK) set_source(u, 2, kSrcLiteral, i.literal, row.src[2]);
-      else if (row.flags & kAccumulate) set_source(u, 2, kSrcVgpr + dst, 0, row.src[2]);
-      else if (row.flags & kCarryIn) set_source(u, 2, kVcc, 0, Ty::kMask);
+      if (row.flags & kAddK)
+        set_source(u, 2, kSrcLiteral, i.literal, row.src[2]);
+      else if (row.flags & kAccumulate)
+        set_source(u, 2, kSrcVgpr + dst, 0, row.src[2]);
+      else if (row.flags & kCarryIn)
+        set_source(u, 2, kVcc, 0, Ty::kMask);
     }
     return u;
   };
@@ -229,8 +266,11 @@ void CodeCache::emit_vopd(Block& b, const Inst& i, uint64_t pc) {
 
 const OpRow* vopd_row(unsigned opcode) {
   // RDNA3 ISA 16.7: X knows 0..13, Y these and 16..18.
-  static constexpr const char* kNames[] = {"v_fmac_f32", "v_fmaak_f32", "v_fmamk_f32", "v_mul_f32", "v_add_f32", "v_sub_f32", "v_subrev_f32", "v_mul_dx9_zero_f32", "v_mov_b32", "v_cndmask_b32",
-                                           "v_max_f32", "v_min_f32", "v_dot2acc_f32_f16", nullptr, nullptr, nullptr, "v_add_nc_u32", "v_lshlrev_b32", "v_and_b32"};
+  static constexpr const char* kNames[] = {"v_fmac_f32",        "v_fmaak_f32",   "v_fmamk_f32",  "v_mul_f32",
+                                           "v_add_f32",         "v_sub_f32",     "v_subrev_f32", "v_mul_dx9_zero_f32",
+                                           "v_mov_b32",         "v_cndmask_b32", "v_max_f32",    "v_min_f32",
+                                           "v_dot2acc_f32_f16", nullptr,         nullptr,        nullptr,
+                                           "v_add_nc_u32",      "v_lshlrev_b32", "v_and_b32"};
   static const std::array<const OpRow*, std::size(kNames)> rows = [] {
     std::array<const OpRow*, std::size(kNames)> out{};
     for (size_t i = 0; i < out.size(); ++i) {

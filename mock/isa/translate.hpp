@@ -21,7 +21,9 @@ class CodeCache final : public CodeSource {
   void clear();
 
  private:
-  struct Block { std::vector<Uop> uops; };
+  struct Block {
+    std::vector<Uop> uops;
+  };
   const Uop* find_or_decode(uint64_t pc);
   void decode_block(uint64_t pc, std::vector<uint64_t>& targets);
   unsigned fetch(uint64_t pc, uint32_t (&words)[4], FaultKind& why) const;

@@ -1,5 +1,5 @@
-// Vector handlers made from lane functions: a functor's C++ signature gives operand types, GCC vectorises the lane loop.
-// Included only by files built with -mavx2 -mfma -mf16c.
+// Vector handlers made from lane functions: a functor's C++ signature gives operand types, GCC vectorises the lane
+// loop. Included only by files built with -mavx2 -mfma -mf16c.
 #pragma once
 #include <immintrin.h>
 
@@ -12,56 +12,127 @@
 
 namespace baregpu::mock::isa {
 
-struct Half { uint16_t bits; };
-template <class T> struct Carry { T value; bool carry; };
+struct Half {
+  uint16_t bits;
+};
+template <class T>
+struct Carry {
+  T value;
+  bool carry;
+};
 /// A functor that asks for a Ctx first gets its place: lane number in the wave and the micro-op.
-struct Ctx { const Wave& w; const Uop& u; unsigned lane; };
+struct Ctx {
+  const Wave& w;
+  const Uop& u;
+  unsigned lane;
+};
 
-template <class T> struct TyOf;
-template <> struct TyOf<uint32_t> { static constexpr Ty ty = Ty::kB32; };
-template <> struct TyOf<int32_t> { static constexpr Ty ty = Ty::kB32; };
-template <> struct TyOf<float> { static constexpr Ty ty = Ty::kF32; };
-template <> struct TyOf<double> { static constexpr Ty ty = Ty::kF64; };
-template <> struct TyOf<uint64_t> { static constexpr Ty ty = Ty::kB64; };
-template <> struct TyOf<int64_t> { static constexpr Ty ty = Ty::kI64; };
-template <> struct TyOf<Half> { static constexpr Ty ty = Ty::kF16; };
-template <> struct TyOf<uint16_t> { static constexpr Ty ty = Ty::kB16; };
-template <> struct TyOf<int16_t> { static constexpr Ty ty = Ty::kB16; };
-template <> struct TyOf<bool> { static constexpr Ty ty = Ty::kMask; };
+template <class T>
+struct TyOf;
+template <>
+struct TyOf<uint32_t> {
+  static constexpr Ty ty = Ty::kB32;
+};
+template <>
+struct TyOf<int32_t> {
+  static constexpr Ty ty = Ty::kB32;
+};
+template <>
+struct TyOf<float> {
+  static constexpr Ty ty = Ty::kF32;
+};
+template <>
+struct TyOf<double> {
+  static constexpr Ty ty = Ty::kF64;
+};
+template <>
+struct TyOf<uint64_t> {
+  static constexpr Ty ty = Ty::kB64;
+};
+template <>
+struct TyOf<int64_t> {
+  static constexpr Ty ty = Ty::kI64;
+};
+template <>
+struct TyOf<Half> {
+  static constexpr Ty ty = Ty::kF16;
+};
+template <>
+struct TyOf<uint16_t> {
+  static constexpr Ty ty = Ty::kB16;
+};
+template <>
+struct TyOf<int16_t> {
+  static constexpr Ty ty = Ty::kB16;
+};
+template <>
+struct TyOf<bool> {
+  static constexpr Ty ty = Ty::kMask;
+};
 
-template <class T> struct Result { using value = T; static constexpr bool mask = false, both = false; };
-template <> struct Result<bool> { using value = uint32_t; static constexpr bool mask = true, both = false; };
-template <class T> struct Result<Carry<T>> { using value = T; static constexpr bool mask = true, both = true; };
+template <class T>
+struct Result {
+  using value = T;
+  static constexpr bool mask = false, both = false;
+};
+template <>
+struct Result<bool> {
+  using value = uint32_t;
+  static constexpr bool mask = true, both = false;
+};
+template <class T>
+struct Result<Carry<T>> {
+  using value = T;
+  static constexpr bool mask = true, both = true;
+};
 
-template <class F> struct Signature : Signature<decltype(&F::operator())> {};
-template <class C, class R, class... A> struct Signature<R (C::*)(A...) const> {
+template <class F>
+struct Signature : Signature<decltype(&F::operator())> {};
+template <class C, class R, class... A>
+struct Signature<R (C::*)(A...) const> {
   using Return = R;
   using Args = std::tuple<A...>;
   static constexpr bool kContext = false;
 };
-template <class C, class R, class... A> struct Signature<R (C::*)(Ctx, A...) const> {
+template <class C, class R, class... A>
+struct Signature<R (C::*)(Ctx, A...) const> {
   using Return = R;
   using Args = std::tuple<A...>;
   static constexpr bool kContext = true;
 };
-template <class F, size_t I> using Arg = std::tuple_element_t<I, typename Signature<F>::Args>;
-template <class F> constexpr size_t kArity = std::tuple_size_v<typename Signature<F>::Args>;
+template <class F, size_t I>
+using Arg = std::tuple_element_t<I, typename Signature<F>::Args>;
+template <class F>
+constexpr size_t kArity = std::tuple_size_v<typename Signature<F>::Args>;
 
 /// 32 lanes of a source: `hi` only for 64-bit types.
-struct Source { const uint32_t* lo; const uint32_t* hi; };
+struct Source {
+  const uint32_t* lo;
+  const uint32_t* hi;
+};
 
-template <class T> [[gnu::always_inline]] inline T lane(const Source& s, unsigned i) {
-  if constexpr (std::is_same_v<T, bool>) return s.lo[i] != 0;
-  else if constexpr (std::is_same_v<T, Half>) return Half{uint16_t(s.lo[i])};
-  else if constexpr (sizeof(T) == 2) return T(s.lo[i]);
-  else if constexpr (sizeof(T) == 4) return std::bit_cast<T>(s.lo[i]);
-  else return std::bit_cast<T>(uint64_t{s.lo[i]} | uint64_t{s.hi[i]} << 32);
+template <class T>
+[[gnu::always_inline]] inline T lane(const Source& s, unsigned i) {
+  if constexpr (std::is_same_v<T, bool>)
+    return s.lo[i] != 0;
+  else if constexpr (std::is_same_v<T, Half>)
+    return Half{uint16_t(s.lo[i])};
+  else if constexpr (sizeof(T) == 2)
+    return T(s.lo[i]);
+  else if constexpr (sizeof(T) == 4)
+    return std::bit_cast<T>(s.lo[i]);
+  else
+    return std::bit_cast<T>(uint64_t{s.lo[i]} | uint64_t{s.hi[i]} << 32);
 }
 
-template <class T> [[gnu::always_inline]] inline void put(uint32_t* lo, uint32_t* hi, unsigned i, T value) {
-  if constexpr (std::is_same_v<T, Half>) lo[i] = value.bits;
-  else if constexpr (sizeof(T) == 2) lo[i] = uint16_t(value);
-  else if constexpr (sizeof(T) == 4) lo[i] = std::bit_cast<uint32_t>(value);
+template <class T>
+[[gnu::always_inline]] inline void put(uint32_t* lo, uint32_t* hi, unsigned i, T value) {
+  if constexpr (std::is_same_v<T, Half>)
+    lo[i] = value.bits;
+  else if constexpr (sizeof(T) == 2)
+    lo[i] = uint16_t(value);
+  else if constexpr (sizeof(T) == 4)
+    lo[i] = std::bit_cast<uint32_t>(value);
   else {
     const uint64_t bits = std::bit_cast<uint64_t>(value);
     lo[i] = uint32_t(bits);
@@ -111,8 +182,10 @@ inline void finish_mask(Wave& w, const Uop& u, unsigned half, uint32_t bits) { w
 template <class F, size_t... I>
 [[gnu::always_inline]] inline auto call(const Wave& w, const Uop& u, unsigned half, const std::array<Source, 3>& o,
                                         unsigned i, std::index_sequence<I...>) {
-  if constexpr (Signature<F>::kContext) return F{}(Ctx{w, u, half * kLanes + i}, lane<Arg<F, I>>(o[I], i)...);
-  else return F{}(lane<Arg<F, I>>(o[I], i)...);
+  if constexpr (Signature<F>::kContext)
+    return F{}(Ctx{w, u, half * kLanes + i}, lane<Arg<F, I>>(o[I], i)...);
+  else
+    return F{}(lane<Arg<F, I>>(o[I], i)...);
 }
 
 template <class F>
@@ -135,7 +208,8 @@ template <class F>
 }
 
 /// Any form of an instruction.
-template <class F> const Uop* vector_any(Wave& w, const Uop* u) {
+template <class F>
+const Uop* vector_any(Wave& w, const Uop* u) {
   using R = Result<typename Signature<F>::Return>;
   alignas(32) uint32_t lo[kLanes], hi[kLanes], mask[kLanes];
   for (unsigned half = 0; half < w.halves; ++half) {
@@ -149,7 +223,8 @@ template <class F> const Uop* vector_any(Wave& w, const Uop* u) {
 }
 
 /// All operands 32 bits or lane masks, no modifiers. With all lanes on the result goes straight to its register.
-template <class F> const Uop* vector_fast(Wave& w, const Uop* u) {
+template <class F>
+const Uop* vector_fast(Wave& w, const Uop* u) {
   using R = Result<typename Signature<F>::Return>;
   alignas(32) uint32_t tmp[kLanes], mask[kLanes];
   for (unsigned half = 0; half < w.halves; ++half) {
@@ -158,15 +233,20 @@ template <class F> const Uop* vector_fast(Wave& w, const Uop* u) {
     [&]<size_t... I>(std::index_sequence<I...>) {
       ((o[I].lo = base + u->src[I]), ...);
       if (u->scalars) {
-        ([&] {
-          if (!(u->scalars >> I & 1)) return;
-          uint32_t* buffer = w.scratch[I][0].data();
-          o[I].lo = buffer;
-          if constexpr (std::is_same_v<Arg<F, I>, bool>) expand_mask(buffer, w.s[u->src[I] + half]);
-          else if (half == 0) broadcast(buffer, uint32_t(scalar(w, *u, I, false)));
-        }(), ...);
+        (
+            [&] {
+              if (!(u->scalars >> I & 1)) return;
+              uint32_t* buffer = w.scratch[I][0].data();
+              o[I].lo = buffer;
+              if constexpr (std::is_same_v<Arg<F, I>, bool>)
+                expand_mask(buffer, w.s[u->src[I] + half]);
+              else if (half == 0)
+                broadcast(buffer, uint32_t(scalar(w, *u, I, false)));
+            }(),
+            ...);
       }
-    }(std::make_index_sequence<kArity<F>>{});
+    }
+    (std::make_index_sequence<kArity<F>>{});
     const uint32_t exec = w.exec(half);
     uint32_t* dst = w.v + half * kHalf + u->dst;
     if constexpr (R::mask && !R::both) {
@@ -184,7 +264,8 @@ template <class F> const Uop* vector_fast(Wave& w, const Uop* u) {
   return u + 1;
 }
 
-template <class T> constexpr bool kIs32 = (sizeof(T) == 4 && !std::is_same_v<T, Half>) || std::is_same_v<T, bool>;
+template <class T>
+constexpr bool kIs32 = (sizeof(T) == 4 && !std::is_same_v<T, Half>) || std::is_same_v<T, bool>;
 
 /// A row from a lane function.
 template <class F>
@@ -197,22 +278,25 @@ constexpr OpRow vector_row(Format format, int16_t opcode, const char* name, F, u
     ((row.src[I] = TyOf<Arg<F, I>>::ty), ...);
     constexpr bool all32 = (kIs32<Arg<F, I>> && ...) && kIs32<typename Result<R>::value> && !S::kContext;
     if constexpr (all32) row.fast = &vector_fast<F>;
-  }(std::make_index_sequence<kArity<F>>{});
+  }
+  (std::make_index_sequence<kArity<F>>{});
   if constexpr (Result<R>::both) row.flags |= kCarryOut;
   row.dst = Result<R>::mask && !Result<R>::both ? Ty::kMask : TyOf<typename Result<R>::value>::ty;
-  if constexpr (kArity<F> > 0)
+  if constexpr (kArity < F >> 0)
     if constexpr (std::is_same_v<Arg<F, kArity<F> - 1>, bool>) row.flags |= kCarryIn;
   row.run = &vector_any<F>;
   return row;
 }
 /// Adds the form with CLAMP set of an integer operation.
-template <class F> constexpr OpRow with_clamp(OpRow row, F) {
+template <class F>
+constexpr OpRow with_clamp(OpRow row, F) {
   row.clamp = &vector_any<F>;
   return row;
 }
 
 /// A packed 16-bit operation on both halves of 32-bit registers.
-template <class F> const Uop* packed(Wave& w, const Uop* u) {
+template <class F>
+const Uop* packed(Wave& w, const Uop* u) {
   constexpr size_t n = kArity<F>;
   constexpr bool fp = std::is_same_v<Arg<F, 0>, Half>;
   alignas(32) uint32_t in[3][kLanes], part[2][kLanes];

@@ -47,7 +47,15 @@ void Tlb::flush() {
 const Uop* raise(Wave& w, const Uop* u, FaultKind kind, Access access, uint64_t address, uint64_t lanes) {
   w.instructions += u->seq - w.run_start + 1;
   w.status = Status::kFault;
-  w.fault = {.kind = kind, .access = access, .pc = u->pc, .address = address, .lane_mask = lanes, .group = w.group->id, .wave = w.index, .words = u->words, .text = {}};
+  w.fault = {.kind = kind,
+             .access = access,
+             .pc = u->pc,
+             .address = address,
+             .lane_mask = lanes,
+             .group = w.group->id,
+             .wave = w.index,
+             .words = u->words,
+             .text = {}};
   const char* what = "";
   switch (kind) {
     case FaultKind::kNone: break;
@@ -59,14 +67,16 @@ const Uop* raise(Wave& w, const Uop* u, FaultKind kind, Access access, uint64_t 
   }
   const std::string text = disassemble(Target::kGfx1100, u->words, u->pc).text;
   const bool memory = kind != FaultKind::kIllegalInstruction && kind != FaultKind::kTrap;
-  w.fault.text = memory ? fmt::format("{} {:#x} by '{}'", what, address, text) : fmt::format("{}: {:#010x} {:#010x} ({})", what, u->words[0], u->words[1], text);
+  w.fault.text = memory ? fmt::format("{} {:#x} by '{}'", what, address, text)
+                        : fmt::format("{}: {:#010x} {:#010x} ({})", what, u->words[0], u->words[1], text);
   return nullptr;
 }
 
 void apply_mode(uint32_t mode) {
   // MODE 1:0 rounding of f32: nearest, +inf, -inf, zero; 5:4 denormals of f32: bit 0 inputs, bit 1 outputs kept.
   constexpr unsigned kRounding[] = {_MM_ROUND_NEAREST, _MM_ROUND_UP, _MM_ROUND_DOWN, _MM_ROUND_TOWARD_ZERO};
-  unsigned csr = (_mm_getcsr() & ~unsigned(_MM_ROUND_MASK | _MM_FLUSH_ZERO_MASK | _MM_DENORMALS_ZERO_MASK)) | kRounding[mode & 3];
+  unsigned csr =
+      (_mm_getcsr() & ~unsigned(_MM_ROUND_MASK | _MM_FLUSH_ZERO_MASK | _MM_DENORMALS_ZERO_MASK)) | kRounding[mode & 3];
   if (!(mode & 0x10)) csr |= _MM_DENORMALS_ZERO_ON;
   if (!(mode & 0x20)) csr |= _MM_FLUSH_ZERO_ON;
   _mm_setcsr(csr);

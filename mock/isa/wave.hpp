@@ -9,8 +9,8 @@
 
 namespace baregpu::mock::isa {
 
-constexpr unsigned kLanes = 32;           ///< lanes of a half: wave64 runs as two halves with a register file each
-constexpr unsigned kVgprs = 256 + 4;      ///< the last four are scratch registers of the translator
+constexpr unsigned kLanes = 32;       ///< lanes of a half: wave64 runs as two halves with a register file each
+constexpr unsigned kVgprs = 256 + 4;  ///< the last four are scratch registers of the translator
 constexpr unsigned kScratchVgpr = 256;
 constexpr unsigned kHalf = kVgprs * kLanes;
 constexpr uint32_t kPoison = 0xA5A5A5A5;  ///< registers that nothing initialised
@@ -18,8 +18,17 @@ constexpr uint32_t kFull = ~uint32_t{0};
 
 /// Indices in Wave::s. Up to 127 they are the encodings of scalar operands (RDNA3 ISA, "SSRC").
 enum Slot : uint16_t {
-  kVcc = 106, kNull = 124, kM0 = 125, kExec = 126, kSink = 128 /* writes to null land here */, kSharedBase = 144,
-  kSharedLimit = 146, kPrivateBase = 148, kPrivateLimit = 150, kScc = 152, kSlots = 160
+  kVcc = 106,
+  kNull = 124,
+  kM0 = 125,
+  kExec = 126,
+  kSink = 128 /* writes to null land here */,
+  kSharedBase = 144,
+  kSharedLimit = 146,
+  kPrivateBase = 148,
+  kPrivateLimit = 150,
+  kScc = 152,
+  kSlots = 160
 };
 
 enum class Kind : uint8_t { kVector, kScalar, kConstant, kVccz, kExecz };
@@ -34,7 +43,7 @@ struct Uop {
   uint8_t dpp = 0;  ///< 0 none, 1 DPP16, 2 DPP8
   uint8_t dpp_fi = 0, dpp_bound = 0, dpp_rows = 15, dpp_banks = 15;
   bool glc = false;
-  uint8_t mode = 0;     ///< memory: AddressMode
+  uint8_t mode = 0;  ///< memory: AddressMode
   uint32_t dpp_ctrl = 0;
   uint32_t dst = 0;   ///< dword offset in the register file, or slot
   uint16_t sdst = 0;  ///< slot of the lane mask result
@@ -56,13 +65,20 @@ struct TlbEntry {
 /// Translations of one worker thread; dropped when the address space's generation moves.
 class Tlb {
  public:
-  void attach(AddressSpace& space) { space_ = &space; flush(); }
-  void check() { if (space_->generation() != generation_) [[unlikely]] flush(); }
+  void attach(AddressSpace& space) {
+    space_ = &space;
+    flush();
+  }
+  void check() {
+    if (space_->generation() != generation_) [[unlikely]]
+      flush();
+  }
   /// Host address of [va, va + bytes) or nullptr with the fault in `why`. The range may not cross a translation.
   std::byte* find(uint64_t va, uint64_t bytes, Access access, FaultKind& why) {
     const TlbEntry& last = entries_[last_];
     const bool write = access != Access::kRead;
-    if (va >= last.begin && va < last.end && last.end - va >= bytes && (write ? last.writable : last.readable)) [[likely]]
+    if (va >= last.begin && va < last.end && last.end - va >= bytes && (write ? last.writable : last.readable))
+        [[likely]]
       return last.host + (va - last.begin);
     return find_slow(va, bytes, access, why);
   }
@@ -94,15 +110,15 @@ class CodeSource {
 struct Wave {
   alignas(64) std::array<uint32_t, kSlots> s{};
   alignas(64) std::array<std::array<std::array<uint32_t, kLanes>, 2>, 3> scratch{};  ///< broadcast and modified sources
-  uint32_t* v = nullptr;  ///< [halves][kVgprs][32]
+  uint32_t* v = nullptr;                                                             ///< [halves][kVgprs][32]
   unsigned halves = 1;
-  unsigned index = 0;       ///< in its group
+  unsigned index = 0;  ///< in its group
   Status status = Status::kReady;
   const Uop* resume = nullptr;
   int64_t fuel = 0;
   uint64_t instructions = 0;
   uint32_t run_start = 0;
-  uint32_t mode = 0;        ///< MODE register: rsrc1.FLOAT_MODE in 7:0
+  uint32_t mode = 0;           ///< MODE register: rsrc1.FLOAT_MODE in 7:0
   uint64_t flat_scratch = 0;   ///< backing of this wave's scratch
   uint32_t scratch_bytes = 0;  ///< of a lane
   const DispatchInfo* dispatch = nullptr;
@@ -114,7 +130,10 @@ struct Wave {
   uint32_t exec(unsigned half) const { return s[kExec + half]; }
   uint32_t scc() const { return s[kScc]; }
   uint64_t pair(unsigned slot) const { return s[slot] | uint64_t{s[slot + 1]} << 32; }
-  void set_pair(unsigned slot, uint64_t value) { s[slot] = uint32_t(value); s[slot + 1] = uint32_t(value >> 32); }
+  void set_pair(unsigned slot, uint64_t value) {
+    s[slot] = uint32_t(value);
+    s[slot + 1] = uint32_t(value >> 32);
+  }
 };
 
 /// How a memory instruction makes its address.

@@ -29,7 +29,9 @@ bool broke(const mock::MockGpu& gpu, const std::string& rule) {
   return false;
 }
 
-std::unique_ptr<AmDevice> boot(mock::MockGpu& gpu, BootOptions options = {}) { return std::make_unique<AmDevice>(gpu.open("MOCK"), std::move(options)); }
+std::unique_ptr<AmDevice> boot(mock::MockGpu& gpu, BootOptions options = {}) {
+  return std::make_unique<AmDevice>(gpu.open("MOCK"), std::move(options));
+}
 
 template <class F>
 std::string error_of(F&& f) {
@@ -46,7 +48,9 @@ std::string error_of(F&& f) {
 TEST_CASE("every gfx11 chip boots from every state by the right path, breaking no rule", "[am][boot]") {
   using mock::CardState;
   for (const char* arch : {"gfx1100", "gfx1101", "gfx1102"})
-    for (const auto& [state, path] : {std::pair{CardState::kCold, BootPath::kCold}, {CardState::kAmdgpu, BootPath::kReset}, {CardState::kAmDirty, BootPath::kReset}}) {
+    for (const auto& [state, path] : {std::pair{CardState::kCold, BootPath::kCold},
+                                      {CardState::kAmdgpu, BootPath::kReset},
+                                      {CardState::kAmDirty, BootPath::kReset}}) {
       CAPTURE(arch, int(state));
       mock::MockOptions o;
       o.arch = arch;
@@ -249,8 +253,8 @@ TEST_CASE("doorbells that were never routed or enabled are dropped", "[am][stric
 
 namespace {
 
-/// Boot, one compute and one copy queue, shutdown, as text. Polls of one register shrink to their last read: their number is the
-/// mock's choice.
+/// Boot, one compute and one copy queue, shutdown, as text. Polls of one register shrink to their last read: their
+/// number is the mock's choice.
 std::vector<std::string> boot_trace() {
   auto gpu = mock::make_mock_gpu({});
   std::vector<std::string> out;
@@ -265,8 +269,10 @@ std::vector<std::string> boot_trace() {
     line << rw << ' ' << name << ' ' << std::hex << "0x" << dword;
     const std::string key = line.str();
     line << " = 0x" << value;
-    if (rw == 'R' && key == last_key) out.back() = line.str();
-    else out.push_back(line.str());
+    if (rw == 'R' && key == last_key)
+      out.back() = line.str();
+    else
+      out.push_back(line.str());
     last_key = rw == 'R' ? key : "";
   };
   auto device = boot(*gpu, o);
@@ -274,9 +280,15 @@ std::vector<std::string> boot_trace() {
   Memory* pointers = device->allocate(4096, MemoryKind::kVramUncached, false, "pointers");
   Memory* eop = device->allocate(4096, MemoryKind::kVramUncached, false, "eop");
   o.progress("compute queue");
-  device->setup_compute_queue({.ring = ring->va, .ring_size = ring->size, .rptr = pointers->va + 0x80, .wptr = pointers->va + 0x38, .eop = eop->va, .eop_size = eop->size});
+  device->setup_compute_queue({.ring = ring->va,
+                               .ring_size = ring->size,
+                               .rptr = pointers->va + 0x80,
+                               .wptr = pointers->va + 0x38,
+                               .eop = eop->va,
+                               .eop_size = eop->size});
   o.progress("copy queue");
-  device->setup_sdma_queue({.ring = ring->va, .ring_size = ring->size, .rptr = pointers->va + 0x180, .wptr = pointers->va + 0x138});
+  device->setup_sdma_queue(
+      {.ring = ring->va, .ring_size = ring->size, .rptr = pointers->va + 0x180, .wptr = pointers->va + 0x138});
   o.progress("shutdown");
   device->shutdown();
   return out;
@@ -297,8 +309,9 @@ TEST_CASE("a session on a cold Navi31 makes the reviewed register accesses", "[a
     const fs::path actual = fs::temp_directory_path() / "boot_gfx1100.actual.txt";
     std::ofstream out(actual);
     for (const std::string& line : got) out << line << '\n';
-    FAIL("line " << i + 1 << ": expected '" << (i < want.size() ? want[i] : "(end)") << "', got '" << (i < got.size() ? got[i] : "(end)")
-                 << "'\nThe whole trace is in " << actual << ": review it like code before it becomes the golden file");
+    FAIL("line " << i + 1 << ": expected '" << (i < want.size() ? want[i] : "(end)") << "', got '"
+                 << (i < got.size() ? got[i] : "(end)") << "'\nThe whole trace is in " << actual
+                 << ": review it like code before it becomes the golden file");
   }
   CHECK(want.size() > 300);
 }

@@ -14,7 +14,9 @@ namespace {
 struct Blob {
   std::vector<std::byte> bytes = std::vector<std::byte>(kDiscoverySize);
   template <class T>
-  void put(size_t at, T v) { std::memcpy(bytes.data() + at, &v, sizeof v); }
+  void put(size_t at, T v) {
+    std::memcpy(bytes.data() + at, &v, sizeof v);
+  }
   uint16_t sum(size_t from, size_t to) const {
     unsigned s = 0;
     for (size_t i = from; i < to; ++i) s += unsigned(bytes[i]);
@@ -99,20 +101,66 @@ TEST_CASE("a blob gives blocks, bases, geometry and harvested instances", "[am][
 }
 
 TEST_CASE("each broken field of a blob is named", "[am][discovery]") {
-  struct Case { const char* what; void (*damage)(Blob&); const char* expect; };
+  struct Case {
+    const char* what;
+    void (*damage)(Blob&);
+    const char* expect;
+  };
   const Case cases[] = {
       {"signature", [](Blob& b) { b.put<uint32_t>(0, 0xffffffff); }, "signature"},
       {"whole checksum", [](Blob& b) { b.put<uint16_t>(8, 1); }, "checksum"},
       {"size smaller than the header", [](Blob& b) { b.put<uint16_t>(10, 20); }, "binary_size"},
       {"size past the end", [](Blob& b) { b.put<uint16_t>(10, 0xffff); }, ""},
-      {"IP table offset", [](Blob& b) { b.put<uint16_t>(12, 0xfff0); b.seal(kEnd); }, ""},
-      {"IP signature", [](Blob& b) { b.put<uint32_t>(kIps, 0); b.seal(kEnd); }, "IPDS"},
-      {"IP checksum", [](Blob& b) { b.put<uint16_t>(14, 0); b.seal(kEnd); }, "checksum"},
-      {"version", [](Blob& b) { b.put<uint16_t>(kIps + 4, 9); b.table(0, kIps, 80 + 4 + 24 + 16); b.seal(kEnd); }, "version"},
-      {"dies", [](Blob& b) { b.put<uint16_t>(kIps + 12, 17); b.table(0, kIps, 80 + 4 + 24 + 16); b.seal(kEnd); }, "num_dies"},
-      {"GC id", [](Blob& b) { b.put<uint32_t>(kGcAt, 7); b.seal(kEnd); }, "GC info"},
-      {"GC size", [](Blob& b) { b.put<uint32_t>(kGcAt + 8, 0x7fffffff); b.seal(kEnd); }, ""},
-      {"harvest", [](Blob& b) { b.put<uint32_t>(kHarvestAt, 0); b.seal(kEnd); }, "HARV"},
+      {"IP table offset",
+       [](Blob& b) {
+         b.put<uint16_t>(12, 0xfff0);
+         b.seal(kEnd);
+       },
+       ""},
+      {"IP signature",
+       [](Blob& b) {
+         b.put<uint32_t>(kIps, 0);
+         b.seal(kEnd);
+       },
+       "IPDS"},
+      {"IP checksum",
+       [](Blob& b) {
+         b.put<uint16_t>(14, 0);
+         b.seal(kEnd);
+       },
+       "checksum"},
+      {"version",
+       [](Blob& b) {
+         b.put<uint16_t>(kIps + 4, 9);
+         b.table(0, kIps, 80 + 4 + 24 + 16);
+         b.seal(kEnd);
+       },
+       "version"},
+      {"dies",
+       [](Blob& b) {
+         b.put<uint16_t>(kIps + 12, 17);
+         b.table(0, kIps, 80 + 4 + 24 + 16);
+         b.seal(kEnd);
+       },
+       "num_dies"},
+      {"GC id",
+       [](Blob& b) {
+         b.put<uint32_t>(kGcAt, 7);
+         b.seal(kEnd);
+       },
+       "GC info"},
+      {"GC size",
+       [](Blob& b) {
+         b.put<uint32_t>(kGcAt + 8, 0x7fffffff);
+         b.seal(kEnd);
+       },
+       ""},
+      {"harvest",
+       [](Blob& b) {
+         b.put<uint32_t>(kHarvestAt, 0);
+         b.seal(kEnd);
+       },
+       "HARV"},
   };
   for (const Case& c : cases) {
     Blob b = navi31();

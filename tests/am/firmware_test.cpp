@@ -95,7 +95,9 @@ TEST_CASE("damaged archives are refused by name", "[am][firmware]") {
 
 TEST_CASE("a missing file names itself, the folders and the package", "[am][firmware]") {
   TempFolder dir;
-  const std::string e = error_of([&] { FirmwareFolders::only({dir.path.string(), "/nonexistent"}).load("psp_13_0_0_sos.bin"); });
+  const std::string e = error_of([&] {
+    FirmwareFolders::only({dir.path.string(), "/nonexistent"}).load("psp_13_0_0_sos.bin");
+  });
   CAPTURE(e);
   CHECK(e.find("psp_13_0_0_sos.bin") != e.npos);
   CHECK(e.find(dir.path.string()) != e.npos);
@@ -105,7 +107,8 @@ TEST_CASE("a missing file names itself, the folders and the package", "[am][firm
 
 TEST_CASE("the names of the three chips are those of linux-firmware", "[am][firmware]") {
   const auto names = firmware_names({13, 0, 0}, {13, 0, 0}, {6, 0, 0}, {11, 0, 0});
-  const std::vector<std::string> want = {"psp_13_0_0_sos.bin", "smu_13_0_0.bin", "sdma_6_0_0.bin", "gc_11_0_0_mec.bin", "gc_11_0_0_imu.bin", "gc_11_0_0_rlc.bin"};
+  const std::vector<std::string> want = {"psp_13_0_0_sos.bin", "smu_13_0_0.bin",    "sdma_6_0_0.bin",
+                                         "gc_11_0_0_mec.bin",  "gc_11_0_0_imu.bin", "gc_11_0_0_rlc.bin"};
   CHECK(names == want);
 }
 
@@ -123,7 +126,11 @@ TEST_CASE("files are cut at the places of their headers", "[am][firmware]") {
   }
   SECTION("mec 2.0: code, stack and the 64-bit start address") {
     File f = with_header(2048, 2, 0, 256, 1024);
-    f.put<uint32_t>(36, 1024).put<uint32_t>(44, 512).put<uint32_t>(48, 1280).put<uint32_t>(52, 0x89abcdef).put<uint32_t>(56, 1);
+    f.put<uint32_t>(36, 1024)
+        .put<uint32_t>(44, 512)
+        .put<uint32_t>(48, 1280)
+        .put<uint32_t>(52, 0x89abcdef)
+        .put<uint32_t>(56, 1);
     FirmwareSet s;
     parse_mec(f.bytes, "mec", s);
     REQUIRE(s.pieces.size() == 2);
@@ -138,14 +145,16 @@ TEST_CASE("files are cut at the places of their headers", "[am][firmware]") {
     parse_rlc(f.bytes, "rlc", s);
     std::vector<FwType> types;
     for (const FwPiece& p : s.pieces) types.push_back(p.type);
-    CHECK(types == std::vector<FwType>{FwType::kRlcIram, FwType::kRlcDram, FwType::kRlcP, FwType::kRlcV, FwType::kRlcG});
+    CHECK(types ==
+          std::vector<FwType>{FwType::kRlcIram, FwType::kRlcDram, FwType::kRlcP, FwType::kRlcV, FwType::kRlcG});
   }
 }
 
 TEST_CASE("truncated, oversized and unknown files are refused", "[am][firmware]") {
   using Parse = void (*)(std::span<const std::byte>, const std::string&, FirmwareSet&);
-  const std::pair<Parse, std::pair<uint16_t, uint16_t>> kinds[] = {{parse_sos, {2, 0}}, {parse_smu, {1, 0}}, {parse_sdma, {2, 0}},
-                                                                  {parse_mec, {2, 0}}, {parse_imu, {1, 0}}, {parse_rlc, {2, 3}}};
+  const std::pair<Parse, std::pair<uint16_t, uint16_t>> kinds[] = {{parse_sos, {2, 0}},  {parse_smu, {1, 0}},
+                                                                   {parse_sdma, {2, 0}}, {parse_mec, {2, 0}},
+                                                                   {parse_imu, {1, 0}},  {parse_rlc, {2, 3}}};
   for (const auto& [parse, version] : kinds) {
     const File good = with_header(512, version.first, version.second, 256, 256);
     for (size_t n = 0; n < 512; ++n) {

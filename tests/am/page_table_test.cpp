@@ -27,16 +27,24 @@ struct Fixture {
   uint64_t next = 4096;
   std::set<uint64_t> live;
   bool refuse = false;
-  PageTables tables{vram, page_table_format({11, 0, 0}), VramOffset(0), GpuVa(kVaBase), 0,
+  PageTables tables{vram,
+                    page_table_format({11, 0, 0}),
+                    VramOffset(0),
+                    GpuVa(kVaBase),
+                    0,
                     {[this] {
-                       if (refuse) throw OutOfMemoryError({.device = {}, .what = "no table memory", .source = {}, .hint = {}});
+                       if (refuse)
+                         throw OutOfMemoryError({.device = {}, .what = "no table memory", .source = {}, .hint = {}});
                        next += 4096;
                        live.insert(next - 4096);
                        return VramOffset(next - 4096);
                      },
                      [this](VramOffset v) { REQUIRE(live.erase(v.value) == 1); }}};
 
-  struct Found { uint64_t address, entry; unsigned level; };
+  struct Found {
+    uint64_t address, entry;
+    unsigned level;
+  };
   /// The hardware's walk, from the entry formats of GFX11: bit 0 valid, bit 54 "this is a page", address 47:12.
   std::optional<Found> walk(uint64_t va) const {
     const uint64_t offset = va - kVaBase;
@@ -47,7 +55,8 @@ struct Fixture {
       std::memcpy(&entry, memory.data() + table + (offset >> shift & 511) * 8, 8);
       if (!(entry & 1)) return std::nullopt;
       const uint64_t address = entry & 0x0000'ffff'ffff'f000;
-      if (level == 3 || (entry >> 54 & 1)) return Found{address + (offset & ((uint64_t{1} << shift) - 1)), entry, level};
+      if (level == 3 || (entry >> 54 & 1))
+        return Found{address + (offset & ((uint64_t{1} << shift) - 1)), entry, level};
       table = address;
     }
     return std::nullopt;

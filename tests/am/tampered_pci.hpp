@@ -18,11 +18,14 @@ struct Tamper {
 
 class TamperedPci final : public PciDevice {
  public:
-  TamperedPci(std::unique_ptr<PciDevice> inner, std::shared_ptr<Tamper> tamper) : inner_(std::move(inner)), tamper_(std::move(tamper)) {}
+  TamperedPci(std::unique_ptr<PciDevice> inner, std::shared_ptr<Tamper> tamper)
+      : inner_(std::move(inner)), tamper_(std::move(tamper)) {}
   const std::string& name() const override { return inner_->name(); }
   PciId id() const override { return inner_->id(); }
   uint32_t config_read(unsigned offset, unsigned width) override { return inner_->config_read(offset, width); }
-  void config_write(unsigned offset, unsigned width, uint32_t value) override { inner_->config_write(offset, width, value); }
+  void config_write(unsigned offset, unsigned width, uint32_t value) override {
+    inner_->config_write(offset, width, value);
+  }
   BarInfo bar_info(unsigned bar) override { return inner_->bar_info(bar); }
   BarMapping map_bar(unsigned bar, BarCaching caching) override {
     BarMapping m = inner_->map_bar(bar, caching);

@@ -13,7 +13,8 @@ using namespace baregpu::compiler;
 
 namespace {
 
-constexpr uint16_t kDispatchPtr = 1 << 1, kQueuePtr = 1 << 2, kKernargPtr = 1 << 3, kWave32 = 1 << 10;  // kernel_code_properties, LLVM AMDGPUUsage "Kernel Descriptor"
+constexpr uint16_t kDispatchPtr = 1 << 1, kQueuePtr = 1 << 2, kKernargPtr = 1 << 3,
+                   kWave32 = 1 << 10;  // kernel_code_properties, LLVM AMDGPUUsage "Kernel Descriptor"
 
 CompileOptions options(const std::string& arch, unsigned optimization = 3) {
   CompileOptions o;
@@ -40,8 +41,12 @@ std::set<uint64_t> loads(const std::string& listing, const std::string& kernel) 
 
 }  // namespace
 
-TEST_CASE("work-item functions read the implicit argument that the metadata calls by that name", "[compiler][builtins]") {
-  struct Row { const char* expression; std::vector<ArgKind> kinds; };
+TEST_CASE("work-item functions read the implicit argument that the metadata calls by that name",
+          "[compiler][builtins]") {
+  struct Row {
+    const char* expression;
+    std::vector<ArgKind> kinds;
+  };
   const Row rows[] = {
       {"get_num_groups(0)", {ArgKind::kHiddenBlockCountX, ArgKind::kHiddenRemainderX}},
       {"get_num_groups(1)", {ArgKind::kHiddenBlockCountY, ArgKind::kHiddenRemainderY}},
@@ -56,7 +61,12 @@ TEST_CASE("work-item functions read the implicit argument that the metadata call
       {"get_work_dim()", {ArgKind::kHiddenGridDims}},
   };
   std::string source;
-  for (size_t i = 0; i < std::size(rows); ++i) source.append("kernel void k").append(std::to_string(i)).append("(global ulong* p) { *p = ").append(rows[i].expression).append("; }\n");
+  for (size_t i = 0; i < std::size(rows); ++i)
+    source.append("kernel void k")
+        .append(std::to_string(i))
+        .append("(global ulong* p) { *p = ")
+        .append(rows[i].expression)
+        .append("; }\n");
   // Ids: two loads, the group's size and the offset, nothing of another dimension.
   source += "kernel void id(global ulong* p) { *p = get_global_id(1); }\n";
   const auto object = compile(SourceKind::kOpenCl, source, "k.cl", options("gfx1100"));
@@ -83,16 +93,22 @@ TEST_CASE("work-item functions read the implicit argument that the metadata call
   const KernelInfo* id = image.find("id");
   std::set<uint64_t> seen = loads(listing, "id");
   seen.erase(0);
-  CHECK(seen == std::set<uint64_t>{offset_of(*id, ArgKind::kHiddenGroupSizeY), offset_of(*id, ArgKind::kHiddenGlobalOffsetY)});
+  CHECK(seen ==
+        std::set<uint64_t>{offset_of(*id, ArgKind::kHiddenGroupSizeY), offset_of(*id, ArgKind::kHiddenGlobalOffsetY)});
 }
 
 TEST_CASE("kernels need only their arguments' address, at any optimisation level", "[compiler][builtins]") {
-  const char* source = "kernel void k(global ulong* p, uint d) { p[get_global_id(d)] = get_local_size(d) + get_global_size(d) + get_num_groups(d) + get_group_id(d) + get_local_id(d) + get_global_linear_id(); }";
+  const char* source =
+      "kernel void k(global ulong* p, uint d) { p[get_global_id(d)] = get_local_size(d) + get_global_size(d) + "
+      "get_num_groups(d) + get_group_id(d) + get_local_id(d) + get_global_linear_id(); }";
   for (unsigned level = 0; level <= 3; ++level) {
     CAPTURE(level);
-    for (auto [kind, text] : {std::pair{SourceKind::kOpenCl, source},
-                              {SourceKind::kHip, "extern \"C\" __global__ void k(unsigned* p) { p[threadIdx.x] = blockDim.x + gridDim.y + blockIdx.z; }"},
-                              {SourceKind::kLlvmIr, "define amdgpu_kernel void @k(ptr addrspace(1) %p) {\n store i32 1, ptr addrspace(1) %p\n ret void\n}\n"}}) {
+    for (auto [kind, text] :
+         {std::pair{SourceKind::kOpenCl, source},
+          {SourceKind::kHip,
+           "extern \"C\" __global__ void k(unsigned* p) { p[threadIdx.x] = blockDim.x + gridDim.y + blockIdx.z; }"},
+          {SourceKind::kLlvmIr,
+           "define amdgpu_kernel void @k(ptr addrspace(1) %p) {\n store i32 1, ptr addrspace(1) %p\n ret void\n}\n"}}) {
       const ProgramImage image = load_code_object(compile(kind, text, "k", options("gfx1100", level)), "k");
       CHECK(image.find("k")->properties == (kKernargPtr | kWave32));
     }
@@ -127,14 +143,16 @@ kernel void all(global float* p, global double* d, global float4* v, global int*
 )";
   for (const char* arch : {"gfx1100", "gfx1101", "gfx1102", "gfx1201", "gfx942"}) {
     CAPTURE(arch);
-    const ProgramImage image = load_code_object(compile(SourceKind::kOpenCl, source, "all.cl", options(arch)), "all.cl");
+    const ProgramImage image =
+        load_code_object(compile(SourceKind::kOpenCl, source, "all.cl", options(arch)), "all.cl");
     CHECK((image.find("all")->properties & kDispatchPtr) == 0);
   }
 }
 
 TEST_CASE("a builtin that is nowhere is named", "[compiler][builtins]") {
   try {
-    compile(SourceKind::kOpenCl, "int missing_one(int);\nkernel void k(global int* p) { *p = missing_one(1); }", "m.cl", options("gfx1100"));
+    compile(SourceKind::kOpenCl, "int missing_one(int);\nkernel void k(global int* p) { *p = missing_one(1); }", "m.cl",
+            options("gfx1100"));
     FAIL("it compiled");
   } catch (const CompileError& e) {
     CAPTURE(e.what());

@@ -1,11 +1,11 @@
 // Sources to code objects, the cache, and what goes wrong. llvm-readelf judges the loader.
+#include <unistd.h>
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <unistd.h>
 
 #include "compiler/cache.hpp"
 #include "compiler/compiler.hpp"
@@ -35,7 +35,9 @@ CompileOptions options(const std::string& arch = "gfx1100") {
   return o;
 }
 
-std::vector<std::byte> cl(const std::string& arch = "gfx1100") { return compile(SourceKind::kOpenCl, kCl, "scale.cl", options(arch)); }
+std::vector<std::byte> cl(const std::string& arch = "gfx1100") {
+  return compile(SourceKind::kOpenCl, kCl, "scale.cl", options(arch));
+}
 
 template <class E, class F>
 std::string error_of(F&& f) {
@@ -84,8 +86,10 @@ TEST_CASE("OpenCL C compiles, and the loader agrees with llvm-readelf", "[compil
     CHECK(image.find("fixed")->reqd_workgroup_size == std::array<uint32_t, 3>{8, 4, 1});
     // The other program's opinion.
     TemporaryFolder folder;
-    std::ofstream(folder.file("a.co"), std::ios::binary).write(reinterpret_cast<const char*>(object.data()), long(object.size()));
-    const std::string readelf = find_program({"llvm-readelf-22", "llvm-readelf-21", "llvm-readelf-20", "llvm-readelf-19"});
+    std::ofstream(folder.file("a.co"), std::ios::binary)
+        .write(reinterpret_cast<const char*>(object.data()), long(object.size()));
+    const std::string readelf =
+        find_program({"llvm-readelf-22", "llvm-readelf-21", "llvm-readelf-20", "llvm-readelf-19"});
     REQUIRE(readelf != "");
     const std::string notes = run_program({readelf, "--notes", folder.file("a.co")}).output;
     for (const char* name : {"scale", "fixed"}) {
@@ -110,7 +114,9 @@ TEST_CASE("wave64 and optimisation levels", "[compiler]") {
   }
   o = options();
   o.defines = {"N=5", "M"};
-  CHECK_NOTHROW(compile(SourceKind::kOpenCl, "#if N != 5 || !defined M\n#error no\n#endif\nkernel void k(global int* p) { *p = N; }", "d.cl", o));
+  CHECK_NOTHROW(compile(SourceKind::kOpenCl,
+                        "#if N != 5 || !defined M\n#error no\n#endif\nkernel void k(global int* p) { *p = N; }", "d.cl",
+                        o));
 }
 
 TEST_CASE("HIP-like C++ compiles with threads, LDS, atomics, shuffles and math", "[compiler][hip]") {
@@ -148,9 +154,18 @@ define amdgpu_kernel void @k(ptr addrspace(1) %p, float %f) {
   const ProgramImage image = load_code_object(compile(SourceKind::kLlvmIr, ir, "k.ll", options()), "k.ll");
   REQUIRE(image.find("k"));
   CHECK(image.arch == "gfx1100");
-  CHECK(contains(error_of<CompileError>([&] { compile(SourceKind::kLlvmIr, "define void @f( {", "bad.ll", options()); }), "bad.ll"));
-  CHECK(contains(error_of<CompileError>([&] { compile(SourceKind::kLlvmIr, "target triple = \"x86_64-linux-gnu\"\n", "x.ll", options()); }), "x86_64"));
-  CHECK(error_of<Error>([&] { compile(SourceKind::kLlvmIr, "declare void @missing()\ndefine amdgpu_kernel void @k() {\n call void @missing()\n ret void\n}\n", "u.ll", options()); }) != "");
+  CHECK(
+      contains(error_of<CompileError>([&] { compile(SourceKind::kLlvmIr, "define void @f( {", "bad.ll", options()); }),
+               "bad.ll"));
+  CHECK(contains(error_of<CompileError>([&] {
+                   compile(SourceKind::kLlvmIr, "target triple = \"x86_64-linux-gnu\"\n", "x.ll", options());
+                 }),
+                 "x86_64"));
+  CHECK(error_of<Error>([&] {
+          compile(SourceKind::kLlvmIr,
+                  "declare void @missing()\ndefine amdgpu_kernel void @k() {\n call void @missing()\n ret void\n}\n",
+                  "u.ll", options());
+        }) != "");
 }
 
 TEST_CASE("LLVM IR that LLVM gives up on is an error, and the process goes on", "[compiler][ir]") {
@@ -167,15 +182,22 @@ define amdgpu_kernel void @k(ptr addrspace(1) %p, float %f) {
   CHECK(contains(e, "m.ll"));
   CHECK(contains(e, "gfx1100"));
   CHECK(contains(e, "mfma"));
-  CHECK_NOTHROW(compile(SourceKind::kLlvmIr, mfma, "m.ll", options("gfx942")));  // a chip that has it; and LLVM still works
-  const std::string lds = "@l = internal addrspace(3) global [200000 x i8] poison\ndefine amdgpu_kernel void @k(i32 %i) {\n %p = getelementptr i8, ptr addrspace(3) @l, i32 %i\n"
-                          " store volatile i8 1, ptr addrspace(3) %p\n ret void\n}\n";
-  CHECK(contains(error_of<CompileError>([&] { compile(SourceKind::kLlvmIr, lds, "lds.ll", options()); }), "exceeds limit"));
+  CHECK_NOTHROW(
+      compile(SourceKind::kLlvmIr, mfma, "m.ll", options("gfx942")));  // a chip that has it; and LLVM still works
+  const std::string lds =
+      "@l = internal addrspace(3) global [200000 x i8] poison\ndefine amdgpu_kernel void @k(i32 %i) {\n %p = "
+      "getelementptr i8, ptr addrspace(3) @l, i32 %i\n"
+      " store volatile i8 1, ptr addrspace(3) %p\n ret void\n}\n";
+  CHECK(contains(error_of<CompileError>([&] { compile(SourceKind::kLlvmIr, lds, "lds.ll", options()); }),
+                 "exceeds limit"));
   const std::string plain = "define amdgpu_kernel void @k() {\n ret void\n}\n";
-  CHECK(contains(error_of<UnsupportedError>([&] { compile(SourceKind::kLlvmIr, plain, "k.ll", options("gfx9999")); }), "gfx9999"));
-  CHECK(load_code_object(compile(SourceKind::kLlvmIr, plain, "k.ll", options()), "k.ll").abi_version == 3);  // V5, as clang's
+  CHECK(contains(error_of<UnsupportedError>([&] { compile(SourceKind::kLlvmIr, plain, "k.ll", options("gfx9999")); }),
+                 "gfx9999"));
+  CHECK(load_code_object(compile(SourceKind::kLlvmIr, plain, "k.ll", options()), "k.ll").abi_version ==
+        3);  // V5, as clang's
   const std::string other = "define amdgpu_kernel void @k() \"target-cpu\"=\"gfx1030\" {\n ret void\n}\n";
-  CHECK(contains(error_of<CompileError>([&] { compile(SourceKind::kLlvmIr, other, "k.ll", options()); }), "'k' is for gfx1030, not for gfx1100"));
+  CHECK(contains(error_of<CompileError>([&] { compile(SourceKind::kLlvmIr, other, "k.ll", options()); }),
+                 "'k' is for gfx1030, not for gfx1100"));
   CompileOptions o = options();
   o.defines = {"N"};
   CHECK(contains(error_of<UnsupportedError>([&] { compile(SourceKind::kLlvmIr, plain, "k.ll", o); }), "k.ll"));
@@ -218,11 +240,14 @@ amdhsa.kernels:
 }
 
 TEST_CASE("source that does not compile shows clang's diagnostics under the user's file name", "[compiler]") {
-  const std::string e = error_of<CompileError>([&] { compile(SourceKind::kOpenCl, "kernel void k(global int* p) {\n  p[0] = nothing;\n}", "dir/mine.cl", options()); });
+  const std::string e = error_of<CompileError>([&] {
+    compile(SourceKind::kOpenCl, "kernel void k(global int* p) {\n  p[0] = nothing;\n}", "dir/mine.cl", options());
+  });
   CAPTURE(e);
   CHECK(contains(e, "dir/mine.cl:2:10: error: use of undeclared identifier 'nothing'"));
   CHECK_FALSE(contains(e, "/tmp/"));
-  CHECK(error_of<Error>([&] { compile(SourceKind::kOpenCl, "kernel void k(void) {}", "a.cl", options("gfx9999")); }) != "");
+  CHECK(error_of<Error>([&] { compile(SourceKind::kOpenCl, "kernel void k(void) {}", "a.cl", options("gfx9999")); }) !=
+        "");
 }
 
 TEST_CASE("a clang that is not there is named, with the package that has it", "[compiler]") {
@@ -236,7 +261,8 @@ TEST_CASE("a clang that is not there is named, with the package that has it", "[
   const ProgramResult r = run_program({"/usr/bin/env", "PATH=/nonexistent", self, "compile without clang"});
   CAPTURE(r.output);
   CHECK(r.exit_code == 0);
-  const ProgramResult chosen = run_program({"/usr/bin/env", "BAREGPU_CLANG=/nonexistent/mine", self, "compile with the clang of BAREGPU_CLANG"});
+  const ProgramResult chosen =
+      run_program({"/usr/bin/env", "BAREGPU_CLANG=/nonexistent/mine", self, "compile with the clang of BAREGPU_CLANG"});
   CAPTURE(chosen.output);
   CHECK(chosen.exit_code == 0);
 }
@@ -246,10 +272,12 @@ TEST_CASE("compile without clang", "[.child]") {
   CHECK(contains(e, "clang-22, clang-21, clang-20, clang-19"));
   CHECK(contains(e, "apt-get install clang-22"));
   const std::string plain = "define amdgpu_kernel void @k() {\n ret void\n}\n";
-  CHECK(contains(error_of<UnsupportedError>([&] { compile(SourceKind::kLlvmIr, plain, "k.ll", options()); }), "apt-get install lld-22"));
+  CHECK(contains(error_of<UnsupportedError>([&] { compile(SourceKind::kLlvmIr, plain, "k.ll", options()); }),
+                 "apt-get install lld-22"));
 }
 TEST_CASE("compile with the clang of BAREGPU_CLANG", "[.child]") {
-  CHECK(contains(error_of<UnsupportedError>([] { compile(SourceKind::kOpenCl, kCl, "a.cl", options()); }), "/nonexistent/mine"));
+  CHECK(contains(error_of<UnsupportedError>([] { compile(SourceKind::kOpenCl, kCl, "a.cl", options()); }),
+                 "/nonexistent/mine"));
 }
 
 TEST_CASE("kinds of files", "[compiler]") {
@@ -257,7 +285,8 @@ TEST_CASE("kinds of files", "[compiler]") {
   CHECK(source_kind("a.cl", bytes("kernel")) == SourceKind::kOpenCl);
   CHECK(source_kind("a.hip", {}) == SourceKind::kHip);
   CHECK(source_kind("a.ll", {}) == SourceKind::kLlvmIr);
-  CHECK(source_kind("a.cl", bytes("\x7f" "ELF....")) == SourceKind::kCodeObject);
+  CHECK(source_kind("a.cl", bytes("\x7f"
+                                  "ELF....")) == SourceKind::kCodeObject);
   CHECK(source_kind("x", bytes("BC\xC0\xDE")) == SourceKind::kLlvmIr);
   CHECK(contains(error_of<ParseError>([&] { source_kind("a.txt", bytes("hello")); }), "a.txt"));
   CHECK(contains(error_of<Error>([&] { compile_file("/nonexistent/a.cl", options()); }), "/nonexistent/a.cl"));
@@ -267,7 +296,8 @@ TEST_CASE("kinds of files", "[compiler]") {
 TEST_CASE("a code object for another chip is refused", "[compiler]") {
   TemporaryFolder folder;
   const auto object = cl("gfx1101");
-  std::ofstream(folder.file("a.co"), std::ios::binary).write(reinterpret_cast<const char*>(object.data()), long(object.size()));
+  std::ofstream(folder.file("a.co"), std::ios::binary)
+      .write(reinterpret_cast<const char*>(object.data()), long(object.size()));
   const std::string e = error_of<Error>([&] { compile_file(folder.file("a.co"), options("gfx1100")); });
   CHECK(contains(e, "gfx1101"));
   CHECK(contains(e, "gfx1100"));
@@ -303,7 +333,9 @@ TEST_CASE("compiling fills the cache, uses it, repairs it, and does without", "[
   TemporaryFolder folder;
   const std::string self = fs::read_symlink("/proc/self/exe").string(), dir = folder.file("cache");
   auto child = [&](const std::string& cache, const char* clang = "") {
-    const ProgramResult r = run_program({"/usr/bin/env", "BAREGPU_CACHE=" + cache, std::string("BAREGPU_CLANG=") + clang, self, "compile one kernel through the cache"});
+    const ProgramResult r =
+        run_program({"/usr/bin/env", "BAREGPU_CACHE=" + cache, std::string("BAREGPU_CLANG=") + clang, self,
+                     "compile one kernel through the cache"});
     CAPTURE(r.output);
     return r.exit_code;
   };
@@ -332,7 +364,8 @@ TEST_CASE("compiling fills the cache, uses it, repairs it, and does without", "[
   CHECK(bytes(entry) == good);  // compiled anew; clang's output is reproducible
   // Another compiler is another key: a script that passes everything on.
   const std::string script = folder.file("clang");
-  std::ofstream(script) << "#!/bin/sh\nexec " << find_program({"clang-22", "clang-21", "clang-20", "clang-19"}) << " \"$@\"\n";
+  std::ofstream(script) << "#!/bin/sh\nexec " << find_program({"clang-22", "clang-21", "clang-20", "clang-19"})
+                        << " \"$@\"\n";
   fs::permissions(script, fs::perms::owner_all);
   CHECK(child(dir, script.c_str()) == 0);
   CHECK(entries().size() == 2);
@@ -344,7 +377,8 @@ TEST_CASE("compiling fills the cache, uses it, repairs it, and does without", "[
 TEST_CASE("compile one kernel through the cache", "[.child]") {
   CompileOptions o = options();
   o.use_cache = true;
-  CHECK(load_code_object(compile(SourceKind::kOpenCl, "kernel void k(global int* p) { *p = 1; }", "k.cl", o), "k.cl").find("k"));
+  CHECK(load_code_object(compile(SourceKind::kOpenCl, "kernel void k(global int* p) { *p = 1; }", "k.cl", o), "k.cl")
+            .find("k"));
 }
 
 TEST_CASE("programs that cannot start, fail or hang", "[compiler][subprocess]") {

@@ -53,13 +53,15 @@ Listing theirs(const std::string& text) {
   for (int pass = 0; pass < 2; ++pass) {  // branches may go to functions that come later
     std::istringstream in(text);
     for (std::string line; std::getline(in, line);) {
-      if (line.starts_with("0000") && line.ends_with(">:")) functions[line.substr(18, line.size() - 20)] = std::strtoull(line.c_str(), nullptr, 16);
+      if (line.starts_with("0000") && line.ends_with(">:"))
+        functions[line.substr(18, line.size() - 20)] = std::strtoull(line.c_str(), nullptr, 16);
       const size_t comment = line.find("// 0");
       if (comment == line.npos || pass == 0) continue;
       Line l{trim(line.substr(0, comment)), 0};
       if (const size_t at = line.find('<', comment); at != line.npos) {
         const size_t plus = line.find('+', at);
-        l.target = functions[line.substr(at + 1, std::min(plus, line.find('>', at)) - at - 1)] + (plus == line.npos ? 0 : std::strtoull(line.c_str() + plus + 1, nullptr, 16));
+        l.target = functions[line.substr(at + 1, std::min(plus, line.find('>', at)) - at - 1)] +
+                   (plus == line.npos ? 0 : std::strtoull(line.c_str() + plus + 1, nullptr, 16));
       }
       out[std::strtoull(line.c_str() + comment + 3, nullptr, 16)] = l;
     }
@@ -80,7 +82,8 @@ kernel void k(global int* p, int n) {
 }
 kernel void l(global float* p) { p[get_global_id(0)] = sqrt(p[get_local_id(0)]); }
 )";
-  const std::string objdump = find_program({"llvm-objdump-22", "llvm-objdump-21", "llvm-objdump-20", "llvm-objdump-19"});
+  const std::string objdump =
+      find_program({"llvm-objdump-22", "llvm-objdump-21", "llvm-objdump-20", "llvm-objdump-19"});
   REQUIRE(objdump != "");
   for (const char* arch : {"gfx1100", "gfx1201", "gfx942"}) {
     CAPTURE(arch);
@@ -89,7 +92,8 @@ kernel void l(global float* p) { p[get_global_id(0)] = sqrt(p[get_local_id(0)]);
     o.use_cache = false;
     const std::vector<std::byte> object = compile(SourceKind::kOpenCl, source, "k.cl", o);
     TemporaryFolder folder;
-    std::ofstream(folder.file("k.co"), std::ios::binary).write(reinterpret_cast<const char*>(object.data()), long(object.size()));
+    std::ofstream(folder.file("k.co"), std::ios::binary)
+        .write(reinterpret_cast<const char*>(object.data()), long(object.size()));
     const std::string text = disassemble(object, "k.cl");
     std::map<uint64_t, bool> labels;
     const Listing mine = ours(text, labels), judge = theirs(run_program({objdump, "-d", folder.file("k.co")}).output);
@@ -109,7 +113,8 @@ kernel void l(global float* p) { p[get_global_id(0)] = sqrt(p[get_local_id(0)]);
     // What is left out is padding.
     for (const auto& [address, line] : judge)
       if (!mine.contains(address)) CHECK((line.text == "s_code_end" || line.text == "s_nop 0"));
-    for (const char* part : {"\nhelper: function\n", "\nk: wave", "\nl: wave", "argument at   0, 8 bytes: int* p", "argument at   8, 4 bytes: int n", "hidden arguments from "})
+    for (const char* part : {"\nhelper: function\n", "\nk: wave", "\nl: wave", "argument at   0, 8 bytes: int* p",
+                             "argument at   8, 4 bytes: int n", "hidden arguments from "})
       CHECK(text.find(part) != text.npos);
   }
 }

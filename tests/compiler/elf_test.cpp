@@ -1,7 +1,7 @@
 // The loader against files made to break it.
+#include <elf.h>
 #include <catch2/catch.hpp>
 #include <cstring>
-#include <elf.h>
 #include <random>
 
 #include "compiler/compiler.hpp"
@@ -18,7 +18,10 @@ const std::vector<std::byte>& good() {
     CompileOptions o;
     o.arch = "gfx1100";
     o.use_cache = false;
-    return compile(SourceKind::kOpenCl, "constant int table[4] = {1, 2, 3, 4};\nkernel void k(global int* p) { p[get_global_id(0)] = table[get_local_id(0) & 3]; }", "k.cl", o);
+    return compile(SourceKind::kOpenCl,
+                   "constant int table[4] = {1, 2, 3, 4};\nkernel void k(global int* p) { p[get_global_id(0)] = "
+                   "table[get_local_id(0) & 3]; }",
+                   "k.cl", o);
   }();
   return object;
 }
@@ -70,17 +73,31 @@ TEST_CASE("broken headers are refused with the field's name", "[compiler][elf]")
   const size_t ph = eh.e_phoff;
   size_t load = ph;
   while (at<Elf64_Phdr>(load).p_type != PT_LOAD) load += sizeof(Elf64_Phdr);
-  struct Case { std::vector<std::byte> bytes; const char* expect; };
+  struct Case {
+    std::vector<std::byte> bytes;
+    const char* expect;
+  };
   for (const Case& c : {
-           Case{{}, "empty"}, Case{std::vector<std::byte>(27, std::byte{0x7f}), "not an ELF"}, Case{with<uint8_t>(EI_CLASS, ELFCLASS32), "32-bit"},
-           Case{with<uint8_t>(EI_DATA, ELFDATA2MSB), "big-endian"}, Case{with<uint16_t>(offsetof(Elf64_Ehdr, e_machine), EM_X86_64), "machine 62"},
-           Case{with<uint8_t>(EI_OSABI, 0), "OS ABI"}, Case{with<uint8_t>(EI_ABIVERSION, 200), "version 200"}, Case{with<uint8_t>(EI_ABIVERSION, 6), "version 6"},
-           Case{with<uint16_t>(offsetof(Elf64_Ehdr, e_type), ET_REL), "not linked"}, Case{with<uint32_t>(offsetof(Elf64_Ehdr, e_flags), 0xff), "e_flags"},
-           Case{with<uint64_t>(offsetof(Elf64_Ehdr, e_shoff), uint64_t{1} << 40), "section header"}, Case{with<uint64_t>(offsetof(Elf64_Ehdr, e_shoff), ~uint64_t{0} - 8), "section header"},
-           Case{with<uint64_t>(offsetof(Elf64_Ehdr, e_phoff), uint64_t{1} << 40), "program header"}, Case{with<uint16_t>(offsetof(Elf64_Ehdr, e_phentsize), 1), "size of ELF"},
-           Case{with<uint16_t>(offsetof(Elf64_Ehdr, e_shnum), 0), "dynamic symbols"}, Case{with<uint16_t>(offsetof(Elf64_Ehdr, e_phnum), 0), "loadable"},
-           Case{with<uint64_t>(load + offsetof(Elf64_Phdr, p_align), 3), "alignment 3"}, Case{with<uint64_t>(load + offsetof(Elf64_Phdr, p_memsz), uint64_t{1} << 62), "image"},
-           Case{with<uint64_t>(load + offsetof(Elf64_Phdr, p_filesz), ~uint64_t{0}), "in memory"}, Case{with<uint64_t>(load + offsetof(Elf64_Phdr, p_vaddr), uint64_t{1} << 50), "image"},
+           Case{{}, "empty"},
+           Case{std::vector<std::byte>(27, std::byte{0x7f}), "not an ELF"},
+           Case{with<uint8_t>(EI_CLASS, ELFCLASS32), "32-bit"},
+           Case{with<uint8_t>(EI_DATA, ELFDATA2MSB), "big-endian"},
+           Case{with<uint16_t>(offsetof(Elf64_Ehdr, e_machine), EM_X86_64), "machine 62"},
+           Case{with<uint8_t>(EI_OSABI, 0), "OS ABI"},
+           Case{with<uint8_t>(EI_ABIVERSION, 200), "version 200"},
+           Case{with<uint8_t>(EI_ABIVERSION, 6), "version 6"},
+           Case{with<uint16_t>(offsetof(Elf64_Ehdr, e_type), ET_REL), "not linked"},
+           Case{with<uint32_t>(offsetof(Elf64_Ehdr, e_flags), 0xff), "e_flags"},
+           Case{with<uint64_t>(offsetof(Elf64_Ehdr, e_shoff), uint64_t{1} << 40), "section header"},
+           Case{with<uint64_t>(offsetof(Elf64_Ehdr, e_shoff), ~uint64_t{0} - 8), "section header"},
+           Case{with<uint64_t>(offsetof(Elf64_Ehdr, e_phoff), uint64_t{1} << 40), "program header"},
+           Case{with<uint16_t>(offsetof(Elf64_Ehdr, e_phentsize), 1), "size of ELF"},
+           Case{with<uint16_t>(offsetof(Elf64_Ehdr, e_shnum), 0), "dynamic symbols"},
+           Case{with<uint16_t>(offsetof(Elf64_Ehdr, e_phnum), 0), "loadable"},
+           Case{with<uint64_t>(load + offsetof(Elf64_Phdr, p_align), 3), "alignment 3"},
+           Case{with<uint64_t>(load + offsetof(Elf64_Phdr, p_memsz), uint64_t{1} << 62), "image"},
+           Case{with<uint64_t>(load + offsetof(Elf64_Phdr, p_filesz), ~uint64_t{0}), "in memory"},
+           Case{with<uint64_t>(load + offsetof(Elf64_Phdr, p_vaddr), uint64_t{1} << 50), "image"},
            Case{with<uint64_t>(section_header(SHT_DYNSYM) + offsetof(Elf64_Shdr, sh_size), uint64_t{1} << 50), ""},
            Case{with<uint32_t>(section_header(SHT_DYNSYM) + offsetof(Elf64_Shdr, sh_link), 999), "section 999"},
            Case{with<uint64_t>(section_header(SHT_DYNSYM) + offsetof(Elf64_Shdr, sh_entsize), 1), "symbols"},
@@ -99,7 +116,9 @@ TEST_CASE("relocations that are unknown or point outside are refused", "[compile
   const auto eh = at<Elf64_Ehdr>(0);
   size_t victim = 0;  // any other section header
   for (unsigned i = 1; i < eh.e_shnum && !victim; ++i)
-    if (const size_t s = eh.e_shoff + i * sizeof(Elf64_Shdr); at<Elf64_Shdr>(s).sh_type == SHT_GNU_HASH || at<Elf64_Shdr>(s).sh_type == SHT_HASH) victim = s;
+    if (const size_t s = eh.e_shoff + i * sizeof(Elf64_Shdr);
+        at<Elf64_Shdr>(s).sh_type == SHT_GNU_HASH || at<Elf64_Shdr>(s).sh_type == SHT_HASH)
+      victim = s;
   REQUIRE(victim);
   auto shdr = at<Elf64_Shdr>(victim);
   const Elf64_Rela rela{0x100, ELF64_R_INFO(0, 255), 0};
@@ -154,10 +173,10 @@ TEST_CASE("distances within the image are resolved, addresses are kept for later
     return v;
   };
   const uint64_t distance = value + 4 - place;
-  CHECK(word(5, 4) == distance);                                      // REL64
-  CHECK(uint32_t(word(4, 4)) == distance);                            // REL32
-  CHECK(uint32_t(word(10, 4)) == uint32_t(distance));                 // REL32_LO
-  CHECK(uint32_t(word(11, (int64_t{5} << 32) + 4)) == 5);             // REL32_HI
+  CHECK(word(5, 4) == distance);                           // REL64
+  CHECK(uint32_t(word(4, 4)) == distance);                 // REL32
+  CHECK(uint32_t(word(10, 4)) == uint32_t(distance));      // REL32_LO
+  CHECK(uint32_t(word(11, (int64_t{5} << 32) + 4)) == 5);  // REL32_HI
   CHECK(int32_t(word(4, -0x1000000)) == int32_t(distance - 4 - 0x1000000));
   CHECK(error_of(with_relocation(4, place, int64_t{1} << 40)).find("32 bits") != std::string::npos);
   const ProgramImage image = load_code_object(with_relocation(3, place, 4), "file.co");  // ABS64
@@ -170,7 +189,8 @@ TEST_CASE("a small file cannot ask for large work", "[compiler][elf]") {
   const auto eh = at<Elf64_Ehdr>(0);
   std::vector<size_t> loads;
   for (unsigned i = 0; i < eh.e_phnum; ++i)
-    if (at<Elf64_Phdr>(eh.e_phoff + i * sizeof(Elf64_Phdr)).p_type == PT_LOAD) loads.push_back(eh.e_phoff + i * sizeof(Elf64_Phdr));
+    if (at<Elf64_Phdr>(eh.e_phoff + i * sizeof(Elf64_Phdr)).p_type == PT_LOAD)
+      loads.push_back(eh.e_phoff + i * sizeof(Elf64_Phdr));
   REQUIRE(loads.size() > 1);
   SECTION("segments over one another") {
     std::vector<std::byte> b = good();
@@ -178,7 +198,8 @@ TEST_CASE("a small file cannot ask for large work", "[compiler][elf]") {
     CHECK(error_of(b).find("overlaps") != std::string::npos);
   }
   SECTION("an image of gigabytes") {
-    CHECK(error_of(with<uint64_t>(loads.back() + offsetof(Elf64_Phdr, p_memsz), uint64_t{900} << 20)).find("MiB") != std::string::npos);
+    CHECK(error_of(with<uint64_t>(loads.back() + offsetof(Elf64_Phdr, p_memsz), uint64_t{900} << 20)).find("MiB") !=
+          std::string::npos);
   }
   SECTION("many sections that all are the same relocations") {
     std::vector<std::byte> b = good();
@@ -199,7 +220,8 @@ TEST_CASE("a small file cannot ask for large work", "[compiler][elf]") {
     CHECK(error_of(b).find("bytes of relocations") != std::string::npos);
   }
   SECTION("a name without an end") {
-    const auto strings = at<Elf64_Shdr>(eh.e_shoff + at<Elf64_Shdr>(section_header(SHT_DYNSYM)).sh_link * sizeof(Elf64_Shdr));
+    const auto strings =
+        at<Elf64_Shdr>(eh.e_shoff + at<Elf64_Shdr>(section_header(SHT_DYNSYM)).sh_link * sizeof(Elf64_Shdr));
     std::vector<std::byte> b = good();
     std::fill_n(b.begin() + long(strings.sh_offset), strings.sh_size, std::byte{'x'});
     CHECK(error_of(b).find("has no end") != std::string::npos);
@@ -238,8 +260,17 @@ TEST_CASE("MessagePack values of every type, and claims larger than the file", "
   CHECK(parse({0x81, 0xa1, 'k', 5}).find("k")->number == 5);
   CHECK(parse({0xc3}).number == 1);
   CHECK(parse({0xcb, 0, 0, 0, 0, 0, 0, 0, 0}).type == MsgPack::Type::kOther);
-  for (auto bad : {std::initializer_list<int>{}, {0xc1}, {0xcd, 1}, {0xa3, 'a'}, {0xdd, 0xff, 0xff, 0xff, 0xff}, {0xdf, 0xff, 0xff, 0xff, 0xff}, {0xdb, 0xff, 0xff, 0xff, 0xff},
-                   {0xc6, 0xff, 0xff, 0xff, 0xff}, {0x92, 1}, {0x81, 0xa1, 'k'}, {0xc9, 0xff, 0xff, 0xff, 0xff, 0}})
+  for (auto bad : {std::initializer_list<int>{},
+                   {0xc1},
+                   {0xcd, 1},
+                   {0xa3, 'a'},
+                   {0xdd, 0xff, 0xff, 0xff, 0xff},
+                   {0xdf, 0xff, 0xff, 0xff, 0xff},
+                   {0xdb, 0xff, 0xff, 0xff, 0xff},
+                   {0xc6, 0xff, 0xff, 0xff, 0xff},
+                   {0x92, 1},
+                   {0x81, 0xa1, 'k'},
+                   {0xc9, 0xff, 0xff, 0xff, 0xff, 0}})
     CHECK_THROWS_AS(parse(bad), ParseError);
   CHECK_THROWS_AS(parse_msgpack(std::vector<std::byte>(100000, std::byte{0x91}), "deep"), ParseError);
 }

@@ -18,7 +18,8 @@ namespace fs = std::filesystem;
 class FakeOs : public Os {
  public:
   FakeOs() : root_(fs::temp_directory_path() / fmt::format("baregpu-sys-{}-{}", ::getpid(), next_++)) {
-    for (const char* dir : {"sys/bus/pci/devices", "sys/kernel/iommu_groups", "proc", "dev/vfio", "tmp"}) fs::create_directories(root_ / dir);
+    for (const char* dir : {"sys/bus/pci/devices", "sys/kernel/iommu_groups", "proc", "dev/vfio", "tmp"})
+      fs::create_directories(root_ / dir);
   }
   ~FakeOs() override { fs::remove_all(root_); }
   std::string path(const std::string& absolute) const override { return root_.string() + absolute; }
@@ -34,7 +35,10 @@ class FakeOs : public Os {
   }
   std::vector<uint64_t> pagemap(const void* va, size_t pages) override {
     std::vector<uint64_t> out;
-    for (size_t i = 0; i < pages; ++i) out.push_back(may_see_pfn ? uint64_t{1} << 63 | (((reinterpret_cast<uintptr_t>(va) / 4096 + i) & 0xffffffff) + pfn_offset) : 0x8180000000000000);
+    for (size_t i = 0; i < pages; ++i)
+      out.push_back(may_see_pfn
+                        ? uint64_t{1} << 63 | (((reinterpret_cast<uintptr_t>(va) / 4096 + i) & 0xffffffff) + pfn_offset)
+                        : 0x8180000000000000);
     return out;
   }
 
@@ -46,7 +50,8 @@ class FakeOs : public Os {
   std::string folder(const std::string& bdf) const { return "/sys/bus/pci/devices/" + bdf; }
 
   /// A Navi31 as the kernel shows one that nobody has: BAR0 of 256 MiB, BAR2 2 MiB, BAR5 1 MiB.
-  void add_gpu(const std::string& bdf, uint16_t device = 0x744c, uint16_t vendor = 0x1002, uint32_t class_code = 0x030000) {
+  void add_gpu(const std::string& bdf, uint16_t device = 0x744c, uint16_t vendor = 0x1002,
+               uint32_t class_code = 0x030000) {
     const std::string dir = folder(bdf);
     write(dir + "/vendor", fmt::format("{:#06x}\n", vendor));
     write(dir + "/device", fmt::format("{:#06x}\n", device));
@@ -58,13 +63,17 @@ class FakeOs : public Os {
     write(dir + "/enable", "0\n");
     write(dir + "/power/control", "auto\n");
     write(dir + "/resource",
-          "0x0000006000000000 0x000000600fffffff 0x000000000014220c\n0x0000000000000000 0x0000000000000000 0x0000000000000000\n"
-          "0x0000006010000000 0x00000060101fffff 0x000000000014220c\n0x0000000000000000 0x0000000000000000 0x0000000000000000\n"
-          "0x000000000000e000 0x000000000000e0ff 0x0000000000040101\n0x00000000fcb00000 0x00000000fcbfffff 0x0000000000040200\n");
+          "0x0000006000000000 0x000000600fffffff 0x000000000014220c\n0x0000000000000000 0x0000000000000000 "
+          "0x0000000000000000\n"
+          "0x0000006010000000 0x00000060101fffff 0x000000000014220c\n0x0000000000000000 0x0000000000000000 "
+          "0x0000000000000000\n"
+          "0x000000000000e000 0x000000000000e0ff 0x0000000000040101\n0x00000000fcb00000 0x00000000fcbfffff "
+          "0x0000000000040200\n");
     std::string config(4096, '\0');
     config[0] = char(vendor), config[1] = char(vendor >> 8), config[2] = char(device), config[3] = char(device >> 8);
     config[4] = 0x02;  // memory decode
-    config[8] = char(0xc8), config[9] = char(class_code), config[10] = char(class_code >> 8), config[11] = char(class_code >> 16);
+    config[8] = char(0xc8), config[9] = char(class_code), config[10] = char(class_code >> 8),
+    config[11] = char(class_code >> 16);
     config[0x2c] = char(0xa2), config[0x2d] = 0x1d, config[0x2e] = 0x71, config[0x2f] = char(0xe4);
     write(dir + "/config", config);
     for (auto [n, size] : {std::pair{0, 256 << 20}, {2, 2 << 20}, {5, 1 << 20}}) {

@@ -1,7 +1,7 @@
 // Pinned memory and page frame numbers on the real kernel.
-#include <catch2/catch.hpp>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <catch2/catch.hpp>
 
 #include "drivers/base/error.hpp"
 #include "drivers/host_memory.hpp"
@@ -10,7 +10,8 @@ using namespace baregpu;
 
 namespace {
 
-constexpr uint64_t kPresent = uint64_t{1} << 63, kPfn = (uint64_t{1} << 55) - 1;  // Documentation/admin-guide/mm/pagemap.rst
+constexpr uint64_t kPresent = uint64_t{1} << 63,
+                   kPfn = (uint64_t{1} << 55) - 1;  // Documentation/admin-guide/mm/pagemap.rst
 
 }  // namespace
 

@@ -1,6 +1,6 @@
 // Every step of opening a function fails once, in turn: what was taken by then is given back, and the next open works.
-#include <catch2/catch.hpp>
 #include <linux/vfio.h>
+#include <catch2/catch.hpp>
 
 #include "drivers/base/error.hpp"
 #include "drivers/sysfs_device.hpp"

@@ -18,8 +18,12 @@ struct Recorder final : MmioBackend {
   void write32(uint64_t o, uint32_t) override { log.push_back("w4@" + std::to_string(o)); }
   uint64_t read64(uint64_t o) override { return log.push_back("r8@" + std::to_string(o)), 0x1122334455667788; }
   void write64(uint64_t o, uint64_t) override { log.push_back("w8@" + std::to_string(o)); }
-  void read_block(uint64_t o, std::span<std::byte> s) override { log.push_back("rb@" + std::to_string(o) + "+" + std::to_string(s.size())); }
-  void write_block(uint64_t o, std::span<const std::byte> s) override { log.push_back("wb@" + std::to_string(o) + "+" + std::to_string(s.size())); }
+  void read_block(uint64_t o, std::span<std::byte> s) override {
+    log.push_back("rb@" + std::to_string(o) + "+" + std::to_string(s.size()));
+  }
+  void write_block(uint64_t o, std::span<const std::byte> s) override {
+    log.push_back("wb@" + std::to_string(o) + "+" + std::to_string(s.size()));
+  }
 };
 
 }  // namespace

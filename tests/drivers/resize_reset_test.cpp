@@ -38,8 +38,13 @@ class ResizingOs : public test::FakeOs {
     return FakeOs::write_text(absolute, text);
   }
   void assign(uint64_t size) {
-    const std::string first = size ? fmt::format("{:#018x} {:#018x} 0x000000000014220c\n", uint64_t{0x8000000000}, 0x8000000000 + size - 1) : "0x0000000000000000 0x0000000000000000 0x0000000000000000\n";
-    FakeOs::write(folder(kBdf) + "/resource", first + "0x0 0x0 0x0\n0x0000008800000000 0x00000088001fffff 0x000000000014220c\n0x0 0x0 0x0\n0x0 0x0 0x0\n0x00000000fcb00000 0x00000000fcbfffff 0x0000000000040200\n");
+    const std::string first =
+        size ? fmt::format("{:#018x} {:#018x} 0x000000000014220c\n", uint64_t{0x8000000000}, 0x8000000000 + size - 1)
+             : "0x0000000000000000 0x0000000000000000 0x0000000000000000\n";
+    FakeOs::write(folder(kBdf) + "/resource",
+                  first +
+                      "0x0 0x0 0x0\n0x0000008800000000 0x00000088001fffff 0x000000000014220c\n0x0 0x0 0x0\n0x0 0x0 "
+                      "0x0\n0x00000000fcb00000 0x00000000fcbfffff 0x0000000000040200\n");
   }
 
   static constexpr const char* kBdf = "0000:03:00.0";
@@ -88,7 +93,8 @@ TEST_CASE("a resize that is refused leaves the BAR as it was", "[drivers][sysfs]
   CHECK(d->bar_info(0).bus.value == 0x6000000000);
 }
 
-TEST_CASE("a BAR that lost its address in a failed resize gets it back, or the error says how", "[drivers][sysfs][resize]") {
+TEST_CASE("a BAR that lost its address in a failed resize gets it back, or the error says how",
+          "[drivers][sysfs][resize]") {
   ResizingOs os;
   os.largest = 8;
   os.loses_address = true;
@@ -123,7 +129,8 @@ TEST_CASE("a function that is gone reads as all ones, and bus mastering says so"
   CHECK_THROWS_AS(d->config_read(1, 2), Error);
   CHECK_THROWS_AS(d->config_read(4096, 4), Error);
   CHECK_THROWS_AS(d->config_read(0, 8), Error);
-  std::filesystem::resize_file(os.path(os.folder(os.kBdf) + "/config"), 0);  // reads of a removed function return nothing
+  std::filesystem::resize_file(os.path(os.folder(os.kBdf) + "/config"),
+                               0);  // reads of a removed function return nothing
   CHECK(d->config_read(0, 4) == 0xffffffff);
   CHECK(d->config_read(0, 2) == 0xffff);
   CHECK(d->config_read(0, 1) == 0xff);

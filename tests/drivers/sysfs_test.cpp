@@ -1,8 +1,8 @@
 // Enumeration and the sysfs transport on a made-up /sys.
-#include <catch2/catch.hpp>
-#include <csignal>
 #include <sys/file.h>
 #include <sys/wait.h>
+#include <catch2/catch.hpp>
+#include <csignal>
 
 #include "drivers/base/error.hpp"
 #include "drivers/sysfs_device.hpp"
@@ -83,7 +83,8 @@ TEST_CASE("what stands in the way is told with what to do", "[drivers][sysfs]") 
   CHECK(sysfs_obstacles(os, find_gpus(os, "AMD")[0]).empty());
   SECTION("kernel driver") {
     os.bind(bdf, "amdgpu");
-    CHECK(any_contains(sysfs_obstacles(os, find_gpus(os, "AMD")[0]), "echo 0000:03:00.0 | sudo tee /sys/bus/pci/drivers/amdgpu/unbind"));
+    CHECK(any_contains(sysfs_obstacles(os, find_gpus(os, "AMD")[0]),
+                       "echo 0000:03:00.0 | sudo tee /sys/bus/pci/drivers/amdgpu/unbind"));
   }
   SECTION("vfio-pci") {
     os.bind(bdf, "vfio-pci");
@@ -138,7 +139,8 @@ TEST_CASE("an open function has config space, BARs and DMA memory, and closing u
     CHECK(d->map_bar(5, BarCaching::kUncached).mmio().read32(0x100) == 0xabcd1234);
     CHECK_THROWS_AS(d->map_bar(1, BarCaching::kUncached), TransportError);
     vram.mmio().write32(0, 7);
-    CHECK(os.read_text(f.folder() + "/resource0_wc")->substr(0, 1) == std::string(1, '\7'));  // the write-combined file was taken
+    CHECK(os.read_text(f.folder() + "/resource0_wc")->substr(0, 1) ==
+          std::string(1, '\7'));  // the write-combined file was taken
     DmaBuffer m = d->alloc_dma(5000, false);
     CHECK(m.size() == 8192);
     REQUIRE(m.pages().size() == 2);
@@ -178,7 +180,7 @@ TEST_CASE("a BAR is left alone where it cannot grow", "[drivers][sysfs]") {
     BarMapping m = d->map_bar(5, BarCaching::kUncached);
     CHECK_THROWS_AS(d->resize_bar_to_largest(0), Error);
   }
-  CHECK(d->resize_bar_to_largest(0) == 256 * MiB);  // this kernel takes the write and does nothing
+  CHECK(d->resize_bar_to_largest(0) == 256 * MiB);                     // this kernel takes the write and does nothing
   CHECK(os.read(f.folder() + "/resource0_resize").starts_with("11"));  // 2^11 MiB was asked for, as a number of bits
 }
 
@@ -208,7 +210,8 @@ TEST_CASE("the lock keeps others out, names the holder, and dies with it", "[dri
   CAPTURE(e);
   CHECK(code == "device_held");
   CHECK(e.find("in use by") != e.npos);
-  if (os.read("/proc/locks").find(std::to_string(child)) != std::string::npos) CHECK(e.find(std::to_string(child) + " (holder)") != e.npos);
+  if (os.read("/proc/locks").find(std::to_string(child)) != std::string::npos)
+    CHECK(e.find(std::to_string(child) + " (holder)") != e.npos);
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   CHECK_NOTHROW(open_sysfs_device(os, f));

@@ -1,9 +1,9 @@
 // VFIO over a made-up kernel, and its address allocator.
-#include <catch2/catch.hpp>
 #include <linux/vfio.h>
+#include <sys/eventfd.h>
+#include <catch2/catch.hpp>
 #include <map>
 #include <random>
-#include <sys/eventfd.h>
 
 #include "drivers/base/error.hpp"
 #include "drivers/iova.hpp"
@@ -62,14 +62,27 @@ class FakeVfio : public test::FakeOs {
     };
     switch (request) {
       case VFIO_GET_API_VERSION: return 0;
-      case VFIO_GROUP_GET_STATUS: static_cast<vfio_group_status*>(argument)->flags = viable ? VFIO_GROUP_FLAGS_VIABLE : 0; return 0;
-      case VFIO_GROUP_SET_CONTAINER: return *static_cast<int*>(argument) == kContainer ? (has_group = true, 0) : no(EBADF);
-      case VFIO_SET_IOMMU: return has_group && argument == reinterpret_cast<void*>(no_iommu ? VFIO_NOIOMMU_IOMMU : VFIO_TYPE1v2_IOMMU) ? (has_iommu = true, 0) : no(EINVAL);
+      case VFIO_GROUP_GET_STATUS:
+        static_cast<vfio_group_status*>(argument)->flags = viable ? VFIO_GROUP_FLAGS_VIABLE : 0;
+        return 0;
+      case VFIO_GROUP_SET_CONTAINER:
+        return *static_cast<int*>(argument) == kContainer ? (has_group = true, 0) : no(EBADF);
+      case VFIO_SET_IOMMU:
+        return has_group && argument == reinterpret_cast<void*>(no_iommu ? VFIO_NOIOMMU_IOMMU : VFIO_TYPE1v2_IOMMU)
+                   ? (has_iommu = true, 0)
+                   : no(EINVAL);
       case VFIO_GROUP_GET_DEVICE_FD: return has_iommu ? (++live, kDevice) : no(EINVAL);
       case VFIO_IOMMU_GET_INFO: {
         if (no_iommu) return no(ENOTTY);
-        struct RangeCap { vfio_info_cap_header header; uint32_t nr_iovas, reserved; vfio_iova_range ranges[2]; };
-        struct Answer { vfio_iommu_type1_info info; RangeCap cap; };
+        struct RangeCap {
+          vfio_info_cap_header header;
+          uint32_t nr_iovas, reserved;
+          vfio_iova_range ranges[2];
+        };
+        struct Answer {
+          vfio_iommu_type1_info info;
+          RangeCap cap;
+        };
         static_assert(offsetof(RangeCap, ranges) == sizeof(vfio_iommu_type1_info_cap_iova_range));
         auto* info = static_cast<vfio_iommu_type1_info*>(argument);
         const uint32_t room = info->argsz;
@@ -98,8 +111,10 @@ class FakeVfio : public test::FakeOs {
       }
       case VFIO_IOMMU_UNMAP_DMA: {
         auto* u = static_cast<vfio_iommu_type1_dma_unmap*>(argument);
-        if (!maps.contains(u->iova) || maps[u->iova] != u->size) u->size = 0;
-        else maps.erase(u->iova);
+        if (!maps.contains(u->iova) || maps[u->iova] != u->size)
+          u->size = 0;
+        else
+          maps.erase(u->iova);
         return 0;
       }
       case VFIO_DEVICE_GET_INFO: {
@@ -113,12 +128,15 @@ class FakeVfio : public test::FakeOs {
         auto* r = static_cast<vfio_region_info*>(argument);
         r->offset = uint64_t{r->index} << 40;
         r->size = r->index == 0 ? 256 << 20 : r->index == 5 ? 1 << 20 : r->index == 7 ? 4096 : 0;
-        r->flags = VFIO_REGION_INFO_FLAG_READ | VFIO_REGION_INFO_FLAG_WRITE | (r->index < 6 ? unsigned(VFIO_REGION_INFO_FLAG_MMAP) : 0u);
+        r->flags = VFIO_REGION_INFO_FLAG_READ | VFIO_REGION_INFO_FLAG_WRITE |
+                   (r->index < 6 ? unsigned(VFIO_REGION_INFO_FLAG_MMAP) : 0u);
         return 0;
       }
       case VFIO_DEVICE_GET_IRQ_INFO: {
         auto* i = static_cast<vfio_irq_info*>(argument);
-        i->count = i->index == VFIO_PCI_MSI_IRQ_INDEX ? msi_vectors : i->index == VFIO_PCI_MSIX_IRQ_INDEX ? msix_vectors : 0;
+        i->count = i->index == VFIO_PCI_MSI_IRQ_INDEX    ? msi_vectors
+                   : i->index == VFIO_PCI_MSIX_IRQ_INDEX ? msix_vectors
+                                                         : 0;
         i->flags = VFIO_IRQ_INFO_EVENTFD | VFIO_IRQ_INFO_NORESIZE;
         return 0;
       }
@@ -245,7 +263,8 @@ TEST_CASE("without an IOMMU VFIO gives interrupts and BARs, and memory has physi
     auto d = open_vfio_device(os, f);
     DmaBuffer m = d->alloc_dma(8192, false);
     REQUIRE(m.pages().size() == 2);
-    CHECK(m.pages()[0].value == (reinterpret_cast<uintptr_t>(m.cpu()) & 0xffffffff000));  // the fake's page frame numbers
+    CHECK(m.pages()[0].value ==
+          (reinterpret_cast<uintptr_t>(m.cpu()) & 0xffffffff000));  // the fake's page frame numbers
     CHECK(d->has_interrupt());
     d->set_dma_bits(40);
     os.may_see_pfn = false;
@@ -269,7 +288,8 @@ TEST_CASE("the width of DMA addresses is kept, and cannot change under live memo
   CHECK_NOTHROW(d->alloc_dma(32 * MiB, false));
 }
 
-TEST_CASE("a reset that VFIO does not have is refused, one after which the function is gone is an error", "[drivers][vfio]") {
+TEST_CASE("a reset that VFIO does not have is refused, one after which the function is gone is an error",
+          "[drivers][vfio]") {
   FakeVfio os;
   const PciFunction f = find_gpus(os, "AMD")[0];
   {

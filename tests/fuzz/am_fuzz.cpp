@@ -19,7 +19,8 @@ Seeds seeds() {
     b[0] = std::byte(0x80 + (which + 10 - 0x80 % 10) % 10);
     auto put = [&](size_t at, uint32_t v) { std::memcpy(b.data() + 1 + at, &v, 4); };
     const uint32_t major = which == 1 || which == 4 ? 1 : 2;
-    put(0, 512), put(4, 256), put(8, major | (which == 5 ? 3u << 16 : 0)), put(20, 128), put(24, 256), put(32, 1), put(36, 64), put(40, 64), put(44, 64), put(48, 300), put(52, 16);
+    put(0, 512), put(4, 256), put(8, major | (which == 5 ? 3u << 16 : 0)), put(20, 128), put(24, 256), put(32, 1),
+        put(36, 64), put(40, 64), put(44, 64), put(48, 300), put(52, 16);
     out.emplace_back("firmware" + std::to_string(which), b);
   }
   Bytes discovery(1 + 400);
@@ -27,7 +28,10 @@ Seeds seeds() {
   discovery[1 + 12] = std::byte{60};
   std::memcpy(discovery.data() + 1 + 60, "IPDS", 4);
   out.emplace_back("discovery", discovery);
-  out.emplace_back("npy", to_bytes(std::string("\x09\x93NUMPY\x01\x00\x36\x00{'descr': '<f4', 'fortran_order': False, 'shape': (1,),}", 65) + "abcd"));
+  out.emplace_back(
+      "npy", to_bytes(std::string(
+                          "\x09\x93NUMPY\x01\x00\x36\x00{'descr': '<f4', 'fortran_order': False, 'shape': (1,),}", 65) +
+                      "abcd"));
   return out;
 }
 
@@ -55,7 +59,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data + 1), size - 1);
   using Parse = void (*)(std::span<const std::byte>, const std::string&, am::FirmwareSet&);
-  static constexpr Parse kFiles[] = {am::parse_sos, am::parse_smu, am::parse_sdma, am::parse_mec, am::parse_imu, am::parse_rlc};
+  static constexpr Parse kFiles[] = {am::parse_sos, am::parse_smu, am::parse_sdma,
+                                     am::parse_mec, am::parse_imu, am::parse_rlc};
   try {
     const unsigned which = data[0] % 10;
     if (which < 6) {

@@ -31,8 +31,8 @@ bool is_own_mode(std::string_view argument) {
 }  // namespace
 }  // namespace baregpu::fuzz
 
-/// Without a folder or file on the command line, a target starts from its seeds: they are written to TARGET.corpus beside
-/// the program, where libFuzzer also adds what it finds.
+/// Without a folder or file on the command line, a target starts from its seeds: they are written to TARGET.corpus
+/// beside the program, where libFuzzer also adds what it finds.
 extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   namespace fs = std::filesystem;
   for (int i = 1; i < *argc; ++i)
@@ -40,7 +40,8 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   static std::string folder = fs::canonical("/proc/self/exe").string() + ".corpus";
   fs::create_directories(folder);
   for (const auto& [name, bytes] : baregpu::fuzz::seeds())
-    std::ofstream(folder + "/" + name, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), std::streamsize(bytes.size()));
+    std::ofstream(folder + "/" + name, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()), std::streamsize(bytes.size()));
   static std::vector<char*> arguments(*argv, *argv + *argc);
   arguments.push_back(folder.data());
   arguments.push_back(nullptr);

@@ -2,14 +2,15 @@
 #include <catch2/catch.hpp>
 #include <cstring>
 
-#include "host_memory.hpp"
 #include "hcq/kernel_args.hpp"
+#include "host_memory.hpp"
 
 using namespace baregpu;
 using namespace baregpu::hcq;
 
 TEST_CASE("a timeline crosses 2^31 and 2^32 without an early or a missed wait", "[hcq][timeline]") {
-  for (const uint64_t start : {uint64_t{0}, (uint64_t{1} << 31) - 3, (uint64_t{1} << 32) - 3, (uint64_t{1} << 34) - 3}) {
+  for (const uint64_t start :
+       {uint64_t{0}, (uint64_t{1} << 31) - 3, (uint64_t{1} << 32) - 3, (uint64_t{1} << 34) - 3}) {
     CAPTURE(start);
     test::HostTimeline t(start);
     std::vector<TimelinePoint> points;
@@ -180,9 +181,13 @@ TEST_CASE("explicit and hidden arguments land where the metadata says", "[hcq][a
 TEST_CASE("arguments that do not match are refused with the kernel's list", "[hcq][args]") {
   std::vector<std::byte> out(280);
   const Arg p(GpuVa(0x1000)), n(7), l = Arg::local(4), d(1.0);
-  struct Case { std::vector<Arg> args; const char* expect; };
+  struct Case {
+    std::vector<Arg> args;
+    const char* expect;
+  };
   for (const Case& c : {Case{{p, n, l}, "3 arguments given"}, Case{{p, n, l, d, d}, "5 arguments given, it takes 4"},
-                        Case{{n, n, l, d}, "argument 0 must be a buffer"}, Case{{p, d, l, d}, "argument 1 has 8 bytes, the kernel's has 4"}}) {
+                        Case{{n, n, l, d}, "argument 0 must be a buffer"},
+                        Case{{p, d, l, d}, "argument 1 has 8 bytes, the kernel's has 4"}}) {
     try {
       write_kernel_args(kernel(), c.args, {}, {}, out);
       FAIL("accepted");

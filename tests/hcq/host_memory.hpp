@@ -40,7 +40,9 @@ struct HostTimeline {
   /// What a queue's signal packet does: 32 bits to the point's address.
   void signal(const hcq::TimelinePoint& p) { memory[(p.signal.value - 0x1000) / 8] = p.value; }
   /// What a queue's wait packet tests.
-  bool packet_wait(const hcq::TimelinePoint& p) const { return uint32_t(memory[(p.signal.value - 0x1000) / 8]) >= p.value; }
+  bool packet_wait(const hcq::TimelinePoint& p) const {
+    return uint32_t(memory[(p.signal.value - 0x1000) / 8]) >= p.value;
+  }
   std::array<uint64_t, 8> memory{};
   hcq::Timeline timeline;
 };

@@ -56,7 +56,8 @@ std::string text(const mock::MockGpu& gpu) {
 }
 
 struct Stack {
-  explicit Stack(mock::MockOptions mo = {}, DeviceOptions o = {}, std::shared_ptr<test::Tamper> tamper = nullptr) : gpu(mock::make_mock_gpu(mo)) {
+  explicit Stack(mock::MockOptions mo = {}, DeviceOptions o = {}, std::shared_ptr<test::Tamper> tamper = nullptr)
+      : gpu(mock::make_mock_gpu(mo)) {
     if (!o.timeout_ms) o.timeout_ms = 20000;
     std::unique_ptr<PciDevice> pci = gpu->open("MOCK");
     if (tamper) pci = std::make_unique<test::TamperedPci>(std::move(pci), std::move(tamper));
@@ -109,7 +110,8 @@ TEST_CASE("kernels and copies give right results and break no rule", "[hcq][mock
   Buffer dd = s.upload(std::vector<int>(1000, -1));
   s.device->copy(dd, 13, dc, 40, 101);
   const std::vector<int> d = s.download(dd);
-  CHECK(std::memcmp(reinterpret_cast<const char*>(d.data()) + 13, reinterpret_cast<const char*>(c.data()) + 40, 101) == 0);
+  CHECK(std::memcmp(reinterpret_cast<const char*>(d.data()) + 13, reinterpret_cast<const char*>(c.data()) + 40, 101) ==
+        0);
   CHECK(d[0] == -1);
   CHECK(reinterpret_cast<const unsigned char*>(d.data())[114] == 0xff);
   CHECK_THROWS_AS(s.device->copy(dd, 3990, dc, 0, 11), Error);
@@ -234,7 +236,8 @@ TEST_CASE("a fault names kernel and address, and the device works again after re
     CHECK(e.code() == "page_fault");
     CHECK(contains(e.what(), "'wild'"));
     char address[32];
-    std::snprintf(address, sizeof address, "%#llx", (unsigned long long)((counter.va().value + far * 4) & ~uint64_t{0xfff}));
+    std::snprintf(address, sizeof address, "%#llx",
+                  (unsigned long long)((counter.va().value + far * 4) & ~uint64_t{0xfff}));
     CHECK(contains(e.what(), address));
     CHECK(contains(e.what(), "past the end"));
   }
@@ -276,7 +279,8 @@ TEST_CASE("after a hang the next open resets the card and works", "[hcq][mock][f
     Program p = device->load(image());
     Buffer b = device->allocator().allocate(64);
     device->copy_in(b, 0, std::vector<std::byte>(64));
-    CHECK_THROWS_AS((device->launch(p.kernel("endless"), {1}, {1}, std::array<Arg, 1>{b}), device->synchronize()), TimeoutError);
+    CHECK_THROWS_AS((device->launch(p.kernel("endless"), {1}, {1}, std::array<Arg, 1>{b}), device->synchronize()),
+                    TimeoutError);
   }
   auto device = open();
   CHECK(device->properties().boot_path == "reset");
@@ -312,10 +316,12 @@ TEST_CASE("a small BAR works through the copy engine", "[hcq][mock]") {
 
 // ---- driver bugs made on purpose ----
 
-TEST_CASE("without the TLB invalidate, a reused address reaches the old page and the mock says so", "[hcq][mock][strict]") {
+TEST_CASE("without the TLB invalidate, a reused address reaches the old page and the mock says so",
+          "[hcq][mock][strict]") {
   auto tamper = std::make_shared<test::Tamper>();
   Stack s({}, {}, tamper);
-  const uint32_t request = s.am->gc().address<am::GCVM_INVALIDATE_ENG17_REQ>(), ack = s.am->gc().address<am::GCVM_INVALIDATE_ENG17_ACK>();
+  const uint32_t request = s.am->gc().address<am::GCVM_INVALIDATE_ENG17_REQ>(),
+                 ack = s.am->gc().address<am::GCVM_INVALIDATE_ENG17_ACK>();
   Buffer source = s.upload(std::vector<int>(1024, 0x11111111));
   am::Memory* first = s.am->allocate(4096, am::MemoryKind::kHost, true, "first");
   const GpuVa va = first->va;
@@ -331,8 +337,12 @@ TEST_CASE("without the TLB invalidate, a reused address reaches the old page and
   copy_to(va);
   CHECK(first->cpu.read32(0) == 0x11111111);
   // The bug: the invalidate is not sent (and its acknowledgement is not missed).
-  tamper->write = [=](uint32_t dword, uint32_t value) -> std::optional<uint32_t> { return dword == request ? std::nullopt : std::optional(value); };
-  tamper->read = [=](uint32_t dword) -> std::optional<uint32_t> { return dword == ack ? std::optional<uint32_t>(0xffff) : std::nullopt; };
+  tamper->write = [=](uint32_t dword, uint32_t value) -> std::optional<uint32_t> {
+    return dword == request ? std::nullopt : std::optional(value);
+  };
+  tamper->read = [=](uint32_t dword) -> std::optional<uint32_t> {
+    return dword == ack ? std::optional<uint32_t>(0xffff) : std::nullopt;
+  };
   s.am->free(first);
   am::Memory* blocker = s.am->allocate(4096, am::MemoryKind::kVram, false, "takes other pages");
   am::Memory* second = s.am->allocate(4096, am::MemoryKind::kHost, true, "second");
@@ -356,9 +366,12 @@ TEST_CASE("without the HDP flush, a kernel reads stale arguments and the mock sa
   Stack s({}, o, tamper);
   Program p = s.device->load(image());
   Buffer counter = s.upload({0});
-  s.device->launch(p.kernel("count"), {1}, {1}, std::array<Arg, 1>{counter});  // the flush inside the packets is used up
+  s.device->launch(p.kernel("count"), {1}, {1},
+                   std::array<Arg, 1>{counter});  // the flush inside the packets is used up
   s.device->synchronize();
-  tamper->write = [](uint32_t dword, uint32_t value) -> std::optional<uint32_t> { return dword == 0x7f000 / 4 ? std::nullopt : std::optional(value); };
+  tamper->write = [](uint32_t dword, uint32_t value) -> std::optional<uint32_t> {
+    return dword == 0x7f000 / 4 ? std::nullopt : std::optional(value);
+  };
   bool caught = false;
   try {
     for (int i = 0; i < 20; ++i) s.device->launch(p.kernel("count"), {1}, {1}, std::array<Arg, 1>{counter});

@@ -40,8 +40,8 @@ TEST_CASE("PM4 packets have the documented dwords", "[hcq][pm4]") {
     l.signal(GpuVa(0x2000), 5);
     REQUIRE(l.words().size() == 8);
     CHECK(l.words()[0] == 0xc0064900);
-    CHECK((l.words()[1] & 0xfff) == 0x514);          // CACHE_FLUSH_AND_INV_TS_EVENT, index 5
-    CHECK((l.words()[1] >> 20 & 3) == 3);            // GL2_INV, GL2_WB
+    CHECK((l.words()[1] & 0xfff) == 0x514);  // CACHE_FLUSH_AND_INV_TS_EVENT, index 5
+    CHECK((l.words()[1] >> 20 & 3) == 3);    // GL2_INV, GL2_WB
     CHECK(l.words()[2] == 1u << 29);
     CHECK(l.words()[3] == 0x2000);
     CHECK(l.words()[5] == 5);
@@ -54,7 +54,8 @@ TEST_CASE("PM4 packets have the documented dwords", "[hcq][pm4]") {
   SECTION("memory barrier: HDP flush by write-wait-write, then all caches") {
     l.memory_barrier();
     REQUIRE(l.words().size() == 7 + 8);
-    CHECK(Words(l.words().begin(), l.words().begin() + 7) == Words{0xc0053c00, 0x45, 0xe26, 0xe27, 0xffffffff, 0xffffffff, 4});
+    CHECK(Words(l.words().begin(), l.words().begin() + 7) ==
+          Words{0xc0053c00, 0x45, 0xe26, 0xe27, 0xffffffff, 0xffffffff, 4});
     CHECK(l.words()[7] == 0xc0065800);
     const uint32_t gcr = l.words()[14];
     CHECK((gcr & 3) == 1);        // GLI_INV all
@@ -65,7 +66,9 @@ TEST_CASE("PM4 packets have the documented dwords", "[hcq][pm4]") {
     l.write(GpuVa(0x3000), v);
     CHECK(words(l) == Words{0xc0043700, 0x00100500, 0x3000, 0, 1, 2});
   }
-  SECTION("indirect buffer") { CHECK(indirect_buffer(GpuVa(0x1'0000'0100), 20) == std::array<uint32_t, 4>{0xc0023f00, 0x100, 1, 20 | 1 << 23}); }
+  SECTION("indirect buffer") {
+    CHECK(indirect_buffer(GpuVa(0x1'0000'0100), 20) == std::array<uint32_t, 4>{0xc0023f00, 0x100, 1, 20 | 1 << 23});
+  }
   SECTION("what the hardware would refuse is refused here") {
     CHECK_THROWS_AS(l.poll(GpuVa(2), Compare::kEqual, 0), Error);
     CHECK_THROWS_AS(l.signal(GpuVa(1), 0), Error);
@@ -118,7 +121,7 @@ TEST_CASE("a launch sets the registers that the program needs", "[hcq][pm4]") {
   CHECK(f.sh(l, 0x2e09) == 1u);
   CHECK(f.sh(l, 0x2e40) == 0x10000040u);  // kernarg pointer in s[0:1]
   CHECK(f.sh(l, 0x2e41) == 0x2000u);
-  CHECK(f.sh(l, 0x2e18) == 0u);           // no scratch
+  CHECK(f.sh(l, 0x2e18) == 0u);  // no scratch
   CHECK(l.words()[slots.groups.dword] == 5);
   CHECK(l.words()[slots.groups.dword - 1] == 0xc0031500);  // DISPATCH_DIRECT
   CHECK(l.words()[slots.groups.dword + 3] == 0x8005);      // COMPUTE_SHADER_EN, FORCE_START_AT_000, CS_W32_EN
@@ -207,15 +210,21 @@ struct RingFixture {
   static constexpr uint64_t kBytes = 4096;
 
   explicit RingFixture(QueueKind kind) {
-    QueueMemory m{allocator.allocate(kBytes, BufferKind::kHost, true), allocator.allocate(4096, BufferKind::kHost, true)};
-    QueueHooks hooks{[this](const TimelinePoint& p) { ++waits; complete(p); },
+    QueueMemory m{allocator.allocate(kBytes, BufferKind::kHost, true),
+                  allocator.allocate(4096, BufferKind::kHost, true)};
+    QueueHooks hooks{[this](const TimelinePoint& p) {
+                       ++waits;
+                       complete(p);
+                     },
                      [this] {
                        ++flushes;
                        // The order of the submit protocol: write pointer, HDP flush, doorbell.
                        flushed_after_pointer &= queue->memory().pointers.cpu().read64(QueueMemory::kWptr) != bell;
                      }};
-    if (kind == QueueKind::kCompute) queue = make_pm4_queue(std::move(m), Mmio(&bell, 8), hooks, target());
-    else queue = make_sdma_queue(std::move(m), Mmio(&bell, 8), hooks, kSdma6);
+    if (kind == QueueKind::kCompute)
+      queue = make_pm4_queue(std::move(m), Mmio(&bell, 8), hooks, target());
+    else
+      queue = make_sdma_queue(std::move(m), Mmio(&bell, 8), hooks, kSdma6);
   }
   void complete(const TimelinePoint& p) {
     while (!pending.empty() && pending.front().count <= p.count) {
@@ -300,8 +309,10 @@ TEST_CASE("bound lists cost one packet in the ring", "[hcq][ring]") {
     CHECK(bound.bound_va().value % 32 == 0);
     for (int i = 0; i < 1000; ++i) {
       SdmaList l(kSdma6);
-      if (i % 3) l.signal(GpuVa(0x1000), 1);
-      else l.timestamp(GpuVa(0x40));
+      if (i % 3)
+        l.signal(GpuVa(0x1000), 1);
+      else
+        l.timestamp(GpuVa(0x40));
       f.submit(l);
       f.submit(bound);
       const uint64_t end = f.bell / 4;

@@ -33,9 +33,35 @@ TEST_CASE("scalars take the whole range of their type and nothing else", "[tools
   CHECK(value<float>("f32:1.5") == 1.5f);
   CHECK(value<double>("f64:-1e300") == -1e300);
   CHECK(value<uint16_t>("f16:1") == 0x3c00);
-  for (const char* bad : {"", "i32", "i32:", "i32:x", "i32:1.5", "i8:128", "i8:-129", "u8:-1", "u8:256", "u64:18446744073709551616", "f32:", "f32:1x",
-                          "x32:1", "buf", "buf:", "buf:f32", "buf:f32:", "buf:f32:0", "buf:f32:-1", "buf:f99:4", "buf:f32:4:ones", "buf:f32:4:rand",
-                          "buf:f32:4:rand()", "buf:f32:4:rand(x)", "buf:f32:4:rand(1", "buf:i8:200:iota", "buf:f32:99999999999999", "local:0", "local:x"}) {
+  for (const char* bad : {"",
+                          "i32",
+                          "i32:",
+                          "i32:x",
+                          "i32:1.5",
+                          "i8:128",
+                          "i8:-129",
+                          "u8:-1",
+                          "u8:256",
+                          "u64:18446744073709551616",
+                          "f32:",
+                          "f32:1x",
+                          "x32:1",
+                          "buf",
+                          "buf:",
+                          "buf:f32",
+                          "buf:f32:",
+                          "buf:f32:0",
+                          "buf:f32:-1",
+                          "buf:f99:4",
+                          "buf:f32:4:ones",
+                          "buf:f32:4:rand",
+                          "buf:f32:4:rand()",
+                          "buf:f32:4:rand(x)",
+                          "buf:f32:4:rand(1",
+                          "buf:i8:200:iota",
+                          "buf:f32:99999999999999",
+                          "local:0",
+                          "local:x"}) {
     CAPTURE(bad);
     CHECK_THROWS_AS(parse_arg_spec(bad), UsageError);
   }
@@ -46,7 +72,8 @@ TEST_CASE("buffers are filled as asked, the same on every run", "[tools][args]")
   const ArgSpec iota = parse_arg_spec("buf:i16:5:iota");
   CHECK(element(iota.data, 4) == 4);
   CHECK(element(parse_arg_spec("buf:f32:3").data, 2) == 0);
-  const ArgSpec a = parse_arg_spec("buf:f32:1000:rand(1)"), b = parse_arg_spec("buf:f32:1000:rand(1)"), c = parse_arg_spec("buf:f32:1000:rand(2)");
+  const ArgSpec a = parse_arg_spec("buf:f32:1000:rand(1)"), b = parse_arg_spec("buf:f32:1000:rand(1)"),
+                c = parse_arg_spec("buf:f32:1000:rand(2)");
   CHECK(a.data.bytes == b.data.bytes);
   CHECK(a.data.bytes != c.data.bytes);
   double sum = 0;
@@ -62,7 +89,8 @@ TEST_CASE("buffers are filled as asked, the same on every run", "[tools][args]")
 TEST_CASE("dimensions and indexed options", "[tools][args]") {
   CHECK(parse_dim3("--grid", "7") == hcq::Dim3{7, 1, 1});
   CHECK(parse_dim3("--grid", "7,8,9") == hcq::Dim3{7, 8, 9});
-  for (const char* bad : {"", "0", "1,", ",1", "1,2,3,4", "-1", "1,x", "4294967296"}) CHECK_THROWS_AS(parse_dim3("--grid", bad), UsageError);
+  for (const char* bad : {"", "0", "1,", ",1", "1,2,3,4", "-1", "1,x", "4294967296"})
+    CHECK_THROWS_AS(parse_dim3("--grid", bad), UsageError);
   CHECK(split_index("--out", "2=a=b.npy") == std::pair<unsigned, std::string>{2, "a=b.npy"});
   for (const char* bad : {"", "2", "=a", "x=a", "2="}) CHECK_THROWS_AS(split_index("--out", bad), UsageError);
 }

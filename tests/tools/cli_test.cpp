@@ -1,13 +1,13 @@
 // The command line as scripts see it: the real binary, its exit codes, what is on stdout.
+#include <sys/wait.h>
+#include <unistd.h>
 #include <catch2/catch.hpp>
-#include <cstring>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "tools/npy.hpp"
 
@@ -36,12 +36,16 @@ std::string slurp(const fs::path& p) {
   return out.str();
 }
 
-struct Result { int code; std::string out, err; };
+struct Result {
+  int code;
+  std::string out, err;
+};
 
 Result cli(const std::string& arguments, const std::string& environment = "DEV=MOCKPCI+AMD") {
   const fs::path out = scratch().path / "stdout", err = scratch().path / "stderr";
-  const std::string command = environment + " BAREGPU_CACHE='" + (scratch().path / "cache").string() + "' '" BAREGPU_BINARY "' " + arguments + " >'" +
-                              out.string() + "' 2>'" + err.string() + "' </dev/null";
+  const std::string command = environment + " BAREGPU_CACHE='" + (scratch().path / "cache").string() +
+                              "' '" BAREGPU_BINARY "' " + arguments + " >'" + out.string() + "' 2>'" + err.string() +
+                              "' </dev/null";
   const int status = std::system(command.c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : 128, slurp(out), slurp(err)};
 }
@@ -64,7 +68,8 @@ kernel void other(global int* p) { p[get_global_id(0)] = 1; }
 }  // namespace
 
 TEST_CASE("wrong usage is exit code 2, help is 0", "[tools][cli]") {
-  for (const char* args : {"", "frobnicate", "demo nothing", "demo --no-such-option", "run", "bench nothing", "demo --timeout-ms x"}) {
+  for (const char* args :
+       {"", "frobnicate", "demo nothing", "demo --no-such-option", "run", "bench nothing", "demo --timeout-ms x"}) {
     CAPTURE(args);
     const Result r = cli(args);
     CHECK(r.code == 2);
@@ -72,7 +77,8 @@ TEST_CASE("wrong usage is exit code 2, help is 0", "[tools][cli]") {
   }
   const Result help = cli("--help");
   CHECK(help.code == 0);
-  for (const char* word : {"info", "run", "demo", "bench", "disasm", "HCQDEV_WAIT_TIMEOUT_MS", "MOCK_FAULT"}) CHECK(help.out.find(word) != std::string::npos);
+  for (const char* word : {"info", "run", "demo", "bench", "disasm", "HCQDEV_WAIT_TIMEOUT_MS", "MOCK_FAULT"})
+    CHECK(help.out.find(word) != std::string::npos);
   for (const char* command : {"info", "run", "demo", "bench", "disasm"}) {
     const Result r = cli(std::string(command) + " --help");
     CHECK(r.code == 0);
@@ -82,7 +88,8 @@ TEST_CASE("wrong usage is exit code 2, help is 0", "[tools][cli]") {
 }
 
 TEST_CASE("device strings that do not parse are shown, with what is accepted", "[tools][cli]") {
-  for (const char* dev : {"FOO", "PCI+", "+AMD", "AMD:x:y:z:w", "PCI+PCI+AMD", "MOCKPCI+AMD::sparc", "AMD:99999999999"}) {
+  for (const char* dev :
+       {"FOO", "PCI+", "+AMD", "AMD:x:y:z:w", "PCI+PCI+AMD", "MOCKPCI+AMD::sparc", "AMD:99999999999"}) {
     CAPTURE(dev);
     const Result r = cli(std::string("demo vadd --json --device '") + dev + "'");
     CHECK(r.code == 2);
@@ -91,7 +98,7 @@ TEST_CASE("device strings that do not parse are shown, with what is accepted", "
     CHECK(l[0]["error"] == "usage");
     CHECK(l[0]["message"].get<std::string>().find(dev) != std::string::npos);
   }
-  CHECK(cli("demo vadd --device NV").code == 1);       // known, not supported
+  CHECK(cli("demo vadd --device NV").code == 1);  // known, not supported
   CHECK(cli("demo vadd --device USB+AMD").code == 1);
   CHECK(cli("demo vadd --device MOCKPCI+AMD:7").code == 1);
 }
@@ -119,7 +126,7 @@ TEST_CASE("times are printed when asked for; what is not supported yet is refuse
   for (const char* word : {"linear", "softmax", "copy", " us"}) CHECK(timed.out.find(word) != std::string::npos);
   const Result loud = cli("demo vadd -vv --json");
   CHECK(loud.err.find("SOC") != std::string::npos);  // boot steps
-  CHECK(lines(loud.out).size() == 1);               // and none of it on stdout
+  CHECK(lines(loud.out).size() == 1);                // and none of it on stdout
   for (const char* variable : {"AMD_AQL=1", "PMC=1", "SQTT=1", "GMMU=0"}) {
     const Result r = cli("demo vadd --json", std::string("DEV=MOCKPCI+AMD ") + variable);
     CAPTURE(variable, r.out);
@@ -152,7 +159,8 @@ TEST_CASE("a kernel file runs on .npy arrays and is checked", "[tools][cli]") {
   write_npy(dir + "x.npy", x);
   write_npy(dir + "y.npy", y);
   write_npy(dir + "want.npy", want);
-  const std::string base = "run '" + file + "' --kernel saxpy --grid 2 --block 32 --arg f32:2.5 --arg 'buf:f32:@" + dir + "x.npy' --arg 'buf:f32:@" + dir + "y.npy' ";
+  const std::string base = "run '" + file + "' --kernel saxpy --grid 2 --block 32 --arg f32:2.5 --arg 'buf:f32:@" +
+                           dir + "x.npy' --arg 'buf:f32:@" + dir + "y.npy' ";
   const Result good = cli(base + "--json --out '2=" + dir + "out.npy' --print 2:3 --expect '2=" + dir + "want.npy,0'");
   CAPTURE(good.err);
   REQUIRE(good.code == 0);
@@ -174,15 +182,25 @@ TEST_CASE("a kernel file runs on .npy arrays and is checked", "[tools][cli]") {
 
 TEST_CASE("what does not fit a kernel is said clearly, exit code 1", "[tools][cli]") {
   const std::string file = scratch().write("saxpy.cl", kSaxpy), base = "run '" + file + "' --json ";
-  struct Case { std::string args; const char* error; const char* text; };
+  struct Case {
+    std::string args;
+    const char* error;
+    const char* text;
+  };
   const std::string broken = scratch().write("broken.cl", "kernel void k(global int* p) { p[0] = undeclared_name; }");
-  const std::string cut = scratch().write("cut.co", std::string("\x7f" "ELF\2\1\1\x40\3", 9) + std::string(20, '\0'));
+  const std::string cut = scratch().write("cut.co", std::string("\x7f"
+                                                                "ELF\2\1\1\x40\3",
+                                                                9) +
+                                                        std::string(20, '\0'));
   const std::string two_buffers = "--arg buf:f32:32 --arg buf:f32:32 ";
-  for (const Case& c : {Case{base + "--kernel nope", "error", "saxpy"}, Case{base + "--kernel saxpy --arg f32:1", "kernel_args", "1 arguments given"},
-                        Case{base + "--kernel saxpy --arg i64:1 " + two_buffers, "kernel_args", "argument 0 has 8 bytes"},
-                        Case{base + "--kernel saxpy --block 2048 --arg f32:1 " + two_buffers, "launch", "2048"},
-                        Case{"run '" + broken + "' --json", "compile", "undeclared_name"}, Case{"run '" + cut + "' --json", "parse", "cut.co"},
-                        Case{"run /nonexistent.cl --json", "file", "/nonexistent.cl"}}) {
+  for (const Case& c :
+       {Case{base + "--kernel nope", "error", "saxpy"},
+        Case{base + "--kernel saxpy --arg f32:1", "kernel_args", "1 arguments given"},
+        Case{base + "--kernel saxpy --arg i64:1 " + two_buffers, "kernel_args", "argument 0 has 8 bytes"},
+        Case{base + "--kernel saxpy --block 2048 --arg f32:1 " + two_buffers, "launch", "2048"},
+        Case{"run '" + broken + "' --json", "compile", "undeclared_name"},
+        Case{"run '" + cut + "' --json", "parse", "cut.co"},
+        Case{"run /nonexistent.cl --json", "file", "/nonexistent.cl"}}) {
     CAPTURE(c.args);
     const Result r = cli(c.args);
     CAPTURE(r.out, r.err);

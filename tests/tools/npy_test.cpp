@@ -52,7 +52,8 @@ TEST_CASE("files as numpy.save writes them are read", "[tools][npy]") {
     CHECK(a.shape == std::vector<uint64_t>{2, 3});
     CHECK(element(a, 5) == 5.0);
   }
-  CHECK(parse_npy(file("{'descr': '<i8', 'fortran_order': False, 'shape': (), }\n", std::string(8, '\1')), "x.npy").count() == 1);
+  CHECK(parse_npy(file("{'descr': '<i8', 'fortran_order': False, 'shape': (), }\n", std::string(8, '\1')), "x.npy")
+            .count() == 1);
   CHECK(parse_npy(file("{\"shape\": (1,), \"descr\": \"|u1\", \"fortran_order\": False}", "a"), "x.npy").count() == 1);
   CHECK(parse_npy(file("{'descr': '<f2', 'fortran_order': False, 'shape': (0, 5), }\n", ""), "x.npy").count() == 0);
 }
@@ -80,12 +81,15 @@ TEST_CASE("bad files are refused by name", "[tools][npy]") {
     REQUIRE(error_of(cut).find("x.npy") != std::string::npos);
   }
   CHECK(error_of(file(good, std::string(9, '\0'))) != "");
-  for (const char* header : {"", "{", "[]", "{'descr': '<f4'}", "{'descr': '>f4', 'fortran_order': False, 'shape': (2,)}",
-                             "{'descr': '<f4', 'fortran_order': True, 'shape': (2,)}", "{'descr': '|O', 'fortran_order': False, 'shape': (2,)}",
-                             "{'descr': '<f4', 'fortran_order': False, 'shape': (-2,)}", "{'descr': '<f4', 'fortran_order': False, 'shape': (2,",
-                             "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999999999,)}",
-                             "{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296)}", "{'descr': '<f4",
-                             "{'x': '<f4', 'fortran_order': False, 'shape': (2,)}"}) {
+  for (const char* header :
+       {"", "{", "[]", "{'descr': '<f4'}", "{'descr': '>f4', 'fortran_order': False, 'shape': (2,)}",
+        "{'descr': '<f4', 'fortran_order': True, 'shape': (2,)}",
+        "{'descr': '|O', 'fortran_order': False, 'shape': (2,)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (-2,)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2,",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999999999,)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296)}", "{'descr': '<f4",
+        "{'x': '<f4', 'fortran_order': False, 'shape': (2,)}"}) {
     CAPTURE(header);
     CHECK(error_of(file(header, std::string(8, '\0'))) != "");
   }
@@ -93,11 +97,15 @@ TEST_CASE("bad files are refused by name", "[tools][npy]") {
 }
 
 TEST_CASE("half conversion rounds to nearest even and keeps specials", "[tools][npy]") {
-  struct Row { double in; uint16_t bits; };  // from IEEE 754 binary16
-  for (const Row& r : {Row{0.0, 0}, Row{-0.0, 0x8000}, Row{1.0, 0x3c00}, Row{-2.0, 0xc000}, Row{65504, 0x7bff}, Row{65519.99, 0x7bff},
-                       Row{65520, 0x7c00}, Row{1e9, 0x7c00}, Row{0x1p-24, 1}, Row{0x1p-25, 0}, Row{0x1.8p-25, 1}, Row{0x1.8p-24, 2},
-                       Row{1.00048828125, 0x3c00}, Row{1.00146484375, 0x3c02}, Row{0x1p-14, 0x0400}, Row{0x1.ff8p-15, 0x03ff},
-                       Row{0x1.ffcp-15, 0x0400}, Row{HUGE_VAL, 0x7c00}}) {
+  struct Row {
+    double in;
+    uint16_t bits;
+  };  // from IEEE 754 binary16
+  for (const Row& r :
+       {Row{0.0, 0}, Row{-0.0, 0x8000}, Row{1.0, 0x3c00}, Row{-2.0, 0xc000}, Row{65504, 0x7bff}, Row{65519.99, 0x7bff},
+        Row{65520, 0x7c00}, Row{1e9, 0x7c00}, Row{0x1p-24, 1}, Row{0x1p-25, 0}, Row{0x1.8p-25, 1}, Row{0x1.8p-24, 2},
+        Row{1.00048828125, 0x3c00}, Row{1.00146484375, 0x3c02}, Row{0x1p-14, 0x0400}, Row{0x1.ff8p-15, 0x03ff},
+        Row{0x1.ffcp-15, 0x0400}, Row{HUGE_VAL, 0x7c00}}) {
     CAPTURE(r.in);
     CHECK(to_half(r.in) == r.bits);
   }

@@ -73,8 +73,10 @@ TEST_CASE("random words never crash the decoder, and what it takes LLVM takes to
     ++legal;
     const auto theirs = compiler::disassemble_code(std::as_bytes(std::span(words).subspan(i, 4)), "gfx1100", false);
     // Reserved bits set in an otherwise known instruction are what LLVM refuses and hardware ignores.
-    if (theirs[0].text.starts_with(".long")) ++disputed;
-    else if (theirs[0].size != ours.dwords * 4) ++longer, example = theirs[0].text + " / " + ours.text;
+    if (theirs[0].text.starts_with(".long"))
+      ++disputed;
+    else if (theirs[0].size != ours.dwords * 4)
+      ++longer, example = theirs[0].text + " / " + ours.text;
   }
   CAPTURE(legal, disputed, longer, example);
   CHECK(legal > 10'000);
@@ -136,7 +138,8 @@ kernel void counts(global int* p) { p[0] += 1; }
   CHECK(m.read<int>(p)[0] == 1);
 }
 
-TEST_CASE("code that is overwritten keeps running in its old form until the instruction cache is invalidated", "[isa][icache]") {
+TEST_CASE("code that is overwritten keeps running in its old form until the instruction cache is invalidated",
+          "[isa][icache]") {
   Machine m(compiler::SourceKind::kOpenCl, "kernel void k(global int* p) { p[0] = 1; }");
   const uint64_t p = m.buffer(std::vector<int>(16));
   m.ok("k", {1, 1, 1}, {1, 1, 1}, p);

@@ -41,16 +41,24 @@ class FlatSpace final : public mock::isa::AddressSpace {
   size_t size(uint64_t va) { return regions_.at(va).bytes->size(); }
 
  private:
-  struct Region { std::unique_ptr<std::vector<std::byte>> bytes; bool writable; };
+  struct Region {
+    std::unique_ptr<std::vector<std::byte>> bytes;
+    bool writable;
+  };
   std::map<uint64_t, Region> regions_;
   uint64_t next_ = 0x2000'0000'0000, generation_ = 1;
 };
 
-struct Options { unsigned optimization = 3; bool wave64 = false; unsigned threads = 2; };
+struct Options {
+  unsigned optimization = 3;
+  bool wave64 = false;
+  unsigned threads = 2;
+};
 
 class Machine {
  public:
-  Machine(compiler::SourceKind kind, const std::string& source, Options o = {}) : executor_(mock::isa::make_executor(mock::isa::Target::kGfx1100, {.threads = o.threads})) {
+  Machine(compiler::SourceKind kind, const std::string& source, Options o = {})
+      : executor_(mock::isa::make_executor(mock::isa::Target::kGfx1100, {.threads = o.threads})) {
     compiler::CompileOptions c;
     c.arch = "gfx1100";
     c.optimization = o.optimization;
@@ -79,7 +87,8 @@ class Machine {
   }
   /// Arguments are 64-bit words (addresses) or the values' own bytes, in the kernel's order.
   template <class... A>
-  DispatchResult run(const std::string& name, std::array<uint32_t, 3> groups, std::array<uint32_t, 3> block, A... values) {
+  DispatchResult run(const std::string& name, std::array<uint32_t, 3> groups, std::array<uint32_t, 3> block,
+                     A... values) {
     const KernelInfo* k = image_.find(name);
     REQUIRE(k);
     std::byte* a = space.at(args_);
@@ -122,7 +131,8 @@ class Machine {
     d.groups = groups;
     d.group_size = block;
     d.wave32 = k->wave32;
-    const uint32_t wave_bytes = uint32_t(align_up(std::max(k->private_segment_size, k->uses_dynamic_stack ? 4096u : 0u) * (k->wave32 ? 32u : 64u), 256));
+    const uint32_t wave_bytes = uint32_t(
+        align_up(std::max(k->private_segment_size, k->uses_dynamic_stack ? 4096u : 0u) * (k->wave32 ? 32u : 64u), 256));
     d.tmpring_size = wave_bytes / 256 << 12 | 64;
     d.scratch_base = scratch_;
     d.shared_aperture = uint64_t{1} << 48;

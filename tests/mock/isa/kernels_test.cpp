@@ -97,7 +97,10 @@ kernel void vectors(global const float4* a, global float4* out, global uchar4* s
 }
 )";
 
-struct Row { unsigned optimization; bool wave64; };
+struct Row {
+  unsigned optimization;
+  bool wave64;
+};
 Row row() { return GENERATE(Row{0, false}, Row{1, false}, Row{2, false}, Row{3, false}, Row{0, true}, Row{3, true}); }
 
 template <class T>
@@ -105,8 +108,10 @@ std::vector<T> random_values(size_t n, T low, T high, unsigned seed) {
   std::mt19937 rng(seed);
   std::vector<T> v(n);
   for (T& x : v)
-    if constexpr (std::is_floating_point_v<T>) x = T(std::uniform_real_distribution<double>(double(low), double(high))(rng));
-    else x = T(std::uniform_int_distribution<int64_t>(int64_t(low), int64_t(high))(rng));
+    if constexpr (std::is_floating_point_v<T>)
+      x = T(std::uniform_real_distribution<double>(double(low), double(high))(rng));
+    else
+      x = T(std::uniform_int_distribution<int64_t>(int64_t(low), int64_t(high))(rng));
   return v;
 }
 
@@ -141,8 +146,14 @@ TEST_CASE("compiled kernels compute what the host computes", "[isa][kernels]") {
       CAPTURE(i, a[i], b[i]);
       const int x = a[i], y = b[i];
       const uint32_t rot = uint32_t(y) & 31;
-      const int want[8] = {x / y, x % y, int(uint32_t(x) / uint32_t(y)), int(int64_t(x) * y >> 32), x >> (y & 31), __builtin_popcount(uint32_t(x)) + (x ? __builtin_clz(uint32_t(x)) : 32),
-                           int(uint32_t(x) << rot | (rot ? uint32_t(x) >> (32 - rot) : 0)), int(uint32_t(std::max(x, y)) - uint32_t(std::min(x, y)))};
+      const int want[8] = {x / y,
+                           x % y,
+                           int(uint32_t(x) / uint32_t(y)),
+                           int(int64_t(x) * y >> 32),
+                           x >> (y & 31),
+                           __builtin_popcount(uint32_t(x)) + (x ? __builtin_clz(uint32_t(x)) : 32),
+                           int(uint32_t(x) << rot | (rot ? uint32_t(x) >> (32 - rot) : 0)),
+                           int(uint32_t(std::max(x, y)) - uint32_t(std::min(x, y)))};
       for (int k = 0; k < 8; ++k) {
         CAPTURE(k);
         REQUIRE(got[8 * i + unsigned(k)] == want[k]);
@@ -175,7 +186,11 @@ TEST_CASE("compiled kernels compute what the host computes", "[isa][kernels]") {
     const uint64_t out = m.buffer(std::vector<float>(6 * n));
     m.ok("floats", groups, block, m.buffer(a), m.buffer(b), out);
     const auto got = m.read<float>(out);
-    auto near = [](float g, double want, double ulps) { return std::isnan(want) ? std::isnan(g) : std::isinf(want) ? double(g) == want : std::fabs(double(g) - want) <= ulps * std::max(std::fabs(want) * 0x1p-23, 0x1p-149); };
+    auto near = [](float g, double want, double ulps) {
+      return std::isnan(want)   ? std::isnan(g)
+             : std::isinf(want) ? double(g) == want
+                                : std::fabs(double(g) - want) <= ulps * std::max(std::fabs(want) * 0x1p-23, 0x1p-149);
+    };
     for (unsigned i = 0; i < n; ++i) {
       CAPTURE(i, a[i], b[i], got[6 * i], got[6 * i + 4], got[6 * i + 5]);
       REQUIRE(near(got[6 * i], double(a[i] / b[i]), 2.5));  // OpenCL allows 2.5 ulp
@@ -183,7 +198,9 @@ TEST_CASE("compiled kernels compute what the host computes", "[isa][kernels]") {
       if (std::fabs(a[i]) < 2e6) REQUIRE(got[6 * i + 2] == float(int(a[i] * 1000.0f)));
       REQUIRE(got[6 * i + 3] == std::fmax(a[i], b[i]));
       if (std::fabs(a[i]) < 80) REQUIRE(near(got[6 * i + 4], std::exp(double(a[i])), 4));
-      if (std::fabs(b[i]) < 100 && std::fabs(a[i]) < 1e6) REQUIRE(got[6 * i + 5] == Approx(std::sin(double(b[i])) + std::log(std::fabs(double(a[i])) + 1.0)).margin(2e-6));
+      if (std::fabs(b[i]) < 100 && std::fabs(a[i]) < 1e6)
+        REQUIRE(got[6 * i + 5] ==
+                Approx(std::sin(double(b[i])) + std::log(std::fabs(double(a[i])) + 1.0)).margin(2e-6));
     }
   }
   {
@@ -204,7 +221,8 @@ TEST_CASE("compiled kernels compute what the host computes", "[isa][kernels]") {
     const auto p = m.read<uint16_t>(pk);
     for (unsigned i = 3; i < n; ++i) {
       CAPTURE(i);
-      const double fused = number(half(number(a[i]) * number(b[i]) + number(a[i]))), split = number(half(number(half(number(a[i]) * number(b[i]))) + number(a[i])));
+      const double fused = number(half(number(a[i]) * number(b[i]) + number(a[i]))),
+                   split = number(half(number(half(number(a[i]) * number(b[i]))) + number(a[i])));
       REQUIRE((number(p[i]) == fused || number(p[i]) == split));
     }
   }
@@ -228,7 +246,8 @@ TEST_CASE("barriers, loops, calls, private arrays and atomics", "[isa][kernels]"
     const auto in = random_values<int>(1024, -100, 100, 1);
     const uint64_t out = m.buffer(std::vector<int>(4));
     m.ok("reduce", {4, 1, 1}, {256, 1, 1}, m.buffer(in), out);
-    for (unsigned g = 0; g < 4; ++g) REQUIRE(m.read<int>(out)[g] == std::accumulate(in.begin() + g * 256, in.begin() + (g + 1) * 256, 0));
+    for (unsigned g = 0; g < 4; ++g)
+      REQUIRE(m.read<int>(out)[g] == std::accumulate(in.begin() + g * 256, in.begin() + (g + 1) * 256, 0));
   }
   {
     constexpr int n = 48;
@@ -264,7 +283,15 @@ TEST_CASE("barriers, loops, calls, private arrays and atomics", "[isa][kernels]"
     const auto got = m.read<int>(out);
     for (int i = 0; i < 128; ++i) {
       int v = i;
-      switch (v % 7) { case 0: v += 100; break; case 1: v *= 3; break; case 2: v = -v; break; case 3: v ^= 0x55; break; case 4: v <<= 2; break; case 5: v -= 7; break; default: v = 42; }
+      switch (v % 7) {
+        case 0: v += 100; break;
+        case 1: v *= 3; break;
+        case 2: v = -v; break;
+        case 3: v ^= 0x55; break;
+        case 4: v <<= 2; break;
+        case 5: v -= 7; break;
+        default: v = 42;
+      }
       REQUIRE(got[size_t(i)] == v);
     }
     m.ok("calls", {2, 1, 1}, {64, 1, 1}, m.buffer(in), out);
@@ -318,7 +345,8 @@ TEST_CASE("barriers, loops, calls, private arrays and atomics", "[isa][kernels]"
 TEST_CASE("speed of the tiled product", "[.bench]") {
   Machine m(compiler::SourceKind::kOpenCl, kSource, {3, false, 1});
   constexpr int n = 256;
-  const uint64_t a = m.buffer(std::vector<float>(n * n, 1)), b = m.buffer(std::vector<float>(n * n, 2)), c = m.buffer(std::vector<float>(n * n));
+  const uint64_t a = m.buffer(std::vector<float>(n * n, 1)), b = m.buffer(std::vector<float>(n * n, 2)),
+                 c = m.buffer(std::vector<float>(n * n));
   double best = 1e9;
   for (int i = 0; i < 5; ++i) {
     const auto start = std::chrono::steady_clock::now();
