@@ -21,7 +21,8 @@ class MmioBackend {
 };
 
 /// A view of device memory; copyable, does not own. An access is one range check and one predictable test before a
-/// volatile load or store. Out-of-range and misaligned accesses throw Error. Thread: as the device's.
+/// volatile load or store (acquire and release: plain moves on x86, and what a checker needs to see the order that a polled
+/// signal gives). Out-of-range and misaligned accesses throw Error. Thread: as the device's.
 class Mmio {
  public:
   Mmio() = default;
@@ -36,23 +37,23 @@ class Mmio {
 
   uint32_t read32(uint64_t offset) const {
     check(offset, 4);
-    return base_ ? *reinterpret_cast<volatile uint32_t*>(base_ + offset) : backend_->read32(start_ + offset);
+    return base_ ? __atomic_load_n(reinterpret_cast<volatile uint32_t*>(base_ + offset), __ATOMIC_ACQUIRE) : backend_->read32(start_ + offset);
   }
   void write32(uint64_t offset, uint32_t value) const {
     check(offset, 4);
     if (base_)
-      *reinterpret_cast<volatile uint32_t*>(base_ + offset) = value;
+      __atomic_store_n(reinterpret_cast<volatile uint32_t*>(base_ + offset), value, __ATOMIC_RELEASE);
     else
       backend_->write32(start_ + offset, value);
   }
   uint64_t read64(uint64_t offset) const {
     check(offset, 8);
-    return base_ ? *reinterpret_cast<volatile uint64_t*>(base_ + offset) : backend_->read64(start_ + offset);
+    return base_ ? __atomic_load_n(reinterpret_cast<volatile uint64_t*>(base_ + offset), __ATOMIC_ACQUIRE) : backend_->read64(start_ + offset);
   }
   void write64(uint64_t offset, uint64_t value) const {
     check(offset, 8);
     if (base_)
-      *reinterpret_cast<volatile uint64_t*>(base_ + offset) = value;
+      __atomic_store_n(reinterpret_cast<volatile uint64_t*>(base_ + offset), value, __ATOMIC_RELEASE);
     else
       backend_->write64(start_ + offset, value);
   }

@@ -88,7 +88,8 @@ class Queue {
  public:
   virtual ~Queue() = default;
   virtual std::unique_ptr<CommandList> make_list() const = 0;
-  /// Queues the list; `done` is the timeline point that its own signal command sets, used for ring space. Blocks when
+  /// Queues the list. Nothing orders it behind other queues but its own wait() commands; all points of a timeline must be
+  /// signalled in order, so a list waits for, or is submitted after, whatever other queues still have in flight. `done` is the timeline point that its own signal command sets, used for ring space. Blocks when
   /// the ring is full until the consumer has moved on. @throws Error if an unbound list is larger than a quarter of the
   /// ring.
   virtual void submit(const CommandList& list, const TimelinePoint& done) = 0;

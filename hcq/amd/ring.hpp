@@ -20,8 +20,8 @@ class MappedStore {
   void words(uint64_t byte, std::span<const uint32_t> values) const {
     std::memcpy(const_cast<std::byte*>(ring_ + byte), values.data(), values.size_bytes());
   }
-  void wptr(uint64_t value) const { *wptr_ = value; }
-  void bell(uint64_t value) const { *bell_ = value; }
+  void wptr(uint64_t value) const { __atomic_store_n(wptr_, value, __ATOMIC_RELEASE); }
+  void bell(uint64_t value) const { __atomic_store_n(bell_, value, __ATOMIC_RELEASE); }
 
  private:
   volatile std::byte* ring_;

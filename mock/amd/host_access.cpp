@@ -6,19 +6,19 @@
 
 namespace baregpu::mock {
 
-BAREGPU_UNCHECKED uint32_t load32(const void* p) noexcept {
+uint32_t load32(const void* p) noexcept {
   return __atomic_load_n(static_cast<const uint32_t*>(p), __ATOMIC_ACQUIRE);
 }
-BAREGPU_UNCHECKED uint64_t load64(const void* p) noexcept {
+uint64_t load64(const void* p) noexcept {
   return __atomic_load_n(static_cast<const uint64_t*>(p), __ATOMIC_ACQUIRE);
 }
-BAREGPU_UNCHECKED void store32(void* p, uint32_t v) noexcept {
+void store32(void* p, uint32_t v) noexcept {
   __atomic_store_n(static_cast<uint32_t*>(p), v, __ATOMIC_RELEASE);
 }
-BAREGPU_UNCHECKED void store64(void* p, uint64_t v) noexcept {
+void store64(void* p, uint64_t v) noexcept {
   __atomic_store_n(static_cast<uint64_t*>(p), v, __ATOMIC_RELEASE);
 }
-BAREGPU_UNCHECKED uint64_t exchange64(void* p, uint64_t v) noexcept {
+uint64_t exchange64(void* p, uint64_t v) noexcept {
   return __atomic_exchange_n(static_cast<uint64_t*>(p), v, __ATOMIC_ACQ_REL);
 }
 

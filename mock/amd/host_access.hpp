@@ -5,8 +5,9 @@
 
 namespace baregpu::mock {
 
-// A driver polls and writes this memory with plain volatile accesses, as it does on hardware where no C++ memory model
-// applies; the engines' side is therefore not instrumented by ThreadSanitizer. Aligned words are single accesses.
+// Aligned words are single accesses with acquire and release order, as a driver's are: a doorbell or a signal orders what was
+// written before it. Bulk accesses of the engines are not instrumented by ThreadSanitizer, since no C++ memory model applies
+// to memory that a device reads and writes.
 uint32_t load32(const void* p) noexcept;
 uint64_t load64(const void* p) noexcept;
 void store32(void* p, uint32_t v) noexcept;

@@ -55,7 +55,6 @@ const Uop* CodeCache::code_at(uint64_t pc) {
 }
 
 void CodeCache::clear() {
-  std::lock_guard lock(mutex_);
   blocks_.clear();
   by_pc_.clear();
   unresolved_.clear();

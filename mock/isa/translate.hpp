@@ -18,6 +18,7 @@ class CodeCache final : public CodeSource {
   void attach(AddressSpace& space) { space_ = &space; }
   /// The micro-op that starts the instruction at `pc`. Code that cannot be fetched or decoded gives one that faults.
   const Uop* code_at(uint64_t pc) override;
+  /// No dispatch may be running: its waves hold on to micro-ops.
   void clear();
 
  private:
