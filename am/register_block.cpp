@@ -72,7 +72,7 @@ void poll_until(RegisterIo& io, const char* name, const std::function<uint32_t()
           {.device = io.device(),
            .what = fmt::format("{} did not happen within {} ms", what, timeout.count()),
            .source = fmt::format("{} = {:#010x}, expected {:#x} under mask {:#x}", name, value, want, mask),
-           .hint = "reset the GPU with 'baregpu reset' or AM_RESET=1 and try again"});
+           .hint = "try again with --reset (AM_RESET=1), which resets the GPU first"});
     if (i >= 8) {  // the first reads come back to back: most bits are set within microseconds
       std::this_thread::sleep_for(pause);
       pause = std::min(pause * 2, std::chrono::microseconds(2000));

@@ -168,14 +168,15 @@ void AmHcqDevice::begin(CommandList& list, Side side) {
     list.wait(timeline_->last());
 }
 
-TimelinePoint AmHcqDevice::end(CommandList& list, AmdQueue& queue, Side side, const std::string* label) {
+TimelinePoint AmHcqDevice::end(CommandList& list, AmdQueue& queue, Side side, const std::string* label,
+                               GpuVa code) {
   const TimelinePoint done = timeline_->prepare();
   list.signal(done.signal, done.value);
   queue.submit(list, done);
   timeline_->commit(done);
   last_side_ = side;
   while (!in_flight_.empty() && in_flight_.front().count <= timeline_->done()) in_flight_.pop_front();
-  in_flight_.push_back({done.count, label});
+  in_flight_.push_back({done.count, label, code});
   return done;
 }
 
@@ -202,7 +203,7 @@ TimelinePoint AmHcqDevice::launch(const Kernel& kernel, Dim3 groups, Dim3 block,
   const auto timer = time_begin(*compute_list_);
   compute_list_->exec(kernel, slot.va, groups, block, lds);
   time_end(*compute_list_, timer, kernel.label);
-  const TimelinePoint done = end(*compute_list_, *compute_, Side::kCompute, kernel.label);
+  const TimelinePoint done = end(*compute_list_, *compute_, Side::kCompute, kernel.label, kernel.code);
   pm4_target_.code_changed = false;
   kernargs_->retire_with(done);
   return done;

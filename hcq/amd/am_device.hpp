@@ -45,6 +45,7 @@ class AmHcqDevice final : public Device {
   struct InFlight {
     uint64_t count;
     const std::string* label;
+    GpuVa code;  ///< entry point of a kernel, 0 for a copy
   };
   struct Timed {
     const std::string* name;
@@ -57,13 +58,14 @@ class AmHcqDevice final : public Device {
   /// Begins a list of `side`: orders it behind the other queue's work.
   void begin(CommandList& list, Side side);
   /// Ends it: signals the next timeline point, submits. @returns that point.
-  TimelinePoint end(CommandList& list, AmdQueue& queue, Side side, const std::string* label);
+  TimelinePoint end(CommandList& list, AmdQueue& queue, Side side, const std::string* label, GpuVa code = {});
   std::optional<uint64_t> time_begin(CommandList& list);
   void time_end(CommandList& list, std::optional<uint64_t> slot, const std::string* name);
   void grow_scratch(uint32_t bytes_per_lane);
   void require_usable() const;
   [[noreturn]] void fail(const TimelinePoint& point, const am::FaultReport& report, bool timed_out);
-  const std::string* suspect() const;
+  /// The oldest work that has not ended, in words: what a fault or a hang is put down to.
+  std::string suspect() const;
   TimelinePoint submit_copy(GpuVa dst, GpuVa src, uint64_t size);
   const std::string* intern(const std::string& name) { return &*names_.insert(name).first; }
 

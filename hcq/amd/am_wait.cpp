@@ -47,18 +47,20 @@ void AmHcqDevice::wait(const TimelinePoint& point) {
   }
 }
 
-const std::string* AmHcqDevice::suspect() const {
-  for (const InFlight& f : in_flight_)
-    if (f.count > timeline_->done()) return f.label;
-  return nullptr;
+std::string AmHcqDevice::suspect() const {
+  for (const InFlight& f : in_flight_) {
+    if (f.count <= timeline_->done()) continue;
+    if (f.label == copy_label_) return "a copy";
+    return fmt::format("kernel '{}' (code at {:#x})", *f.label, f.code.value);
+  }
+  return "the device";
 }
 
 void AmHcqDevice::fail(const TimelinePoint& point, const am::FaultReport& report, bool timed_out) {
   failed_ = true;
   if (timed_out) gpu_->note_hang();
   (void)timeline_->reached(point);  // brings done() up to date
-  const std::string* name = suspect();
-  const std::string what = !name ? "the device" : name == copy_label_ ? "a copy" : fmt::format("kernel '{}'", *name);
+  const std::string what = suspect();
   if (timed_out)
     throw TimeoutError(
         {.device = properties_.name,

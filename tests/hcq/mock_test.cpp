@@ -1,4 +1,6 @@
 // The whole stack on the mock card: queues, copies, kernels, faults, recovery; and driver bugs made on purpose.
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <numeric>
@@ -251,6 +253,7 @@ TEST_CASE("a fault names kernel and address, and the device works again after re
     CAPTURE(std::string(e.what()));
     CHECK(e.code() == "illegal_instruction");
     CHECK(contains(e.what(), "'illegal'"));
+    CHECK(contains(e.what(), fmt::format("code at {:#x}", p.kernel("illegal").code.value)));
   }
   SECTION("endless loop") {
     Buffer zero = s.upload({0});
