@@ -41,7 +41,7 @@ BAREGPU_UNCHECKED void copy_bytes(void* dst, const void* src, size_t n) noexcept
       *reinterpret_cast<volatile uint64_t*>(d + i) = *reinterpret_cast<const volatile uint64_t*>(s + i);
   for (; i < n; ++i) d[i] = s[i];
 #else
-  std::memcpy(dst, src, n);
+  std::memmove(dst, src, n);  // a driver may ask an engine for an overlapping copy
 #endif
 }
 

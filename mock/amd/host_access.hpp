@@ -13,7 +13,7 @@ uint64_t load64(const void* p) noexcept;
 void store32(void* p, uint32_t v) noexcept;
 void store64(void* p, uint64_t v) noexcept;
 uint64_t exchange64(void* p, uint64_t v) noexcept;
-/// Copies without overlap; naturally aligned 4- and 8-byte copies are single accesses.
+/// Copies; what overlapping ranges end up with is not specified. Naturally aligned 4- and 8-byte copies are single accesses.
 void copy_bytes(void* dst, const void* src, size_t n) noexcept;
 /// Fills with a repeated byte.
 void fill_bytes(void* dst, uint8_t value, size_t n) noexcept;
